@@ -1,0 +1,77 @@
+"""What will be built: a Plan is a tuple of VariantPlans; both print as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel_builder.spec.model import Kernel
+    from kernel_loader.format.archs import Arch
+    from kernel_loader.format.variants import ArchVariant
+    from kernel_loader.format.versions import MajorMinor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VariantPlan:
+    """One variant to build.
+
+    Attributes:
+        uid: First 10 hex digits of the identity digest (kernel name, version, backend, source digests).
+        sdk: Torch version whose headers the binding is compiled with, e.g. 2.10.
+        toolkit: CUDA toolkit of the device code, None for cpu.
+        archs: Device name → architectures compiled for it, in order; empty for cpu.
+    """
+
+    kernel: Kernel
+    variant: ArchVariant
+    uid: str
+    sdk: MajorMinor
+    toolkit: MajorMinor | None
+    archs: Mapping[str, tuple[Arch, ...]]
+
+    @property
+    def backend(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return self.variant.backend.name
+
+    @property
+    def stable(self) -> bool:
+        """Whether the binding uses the stable ABI."""
+        return self.variant.framework.kind == "torch-stable-abi"
+
+    @property
+    def op_id(self) -> str:
+        """Module name and op namespace: ``_rmsnorm_cuda_0123456789``."""
+        return f"_{self.kernel.python_name}_{self.backend}_{self.uid}"
+
+    @property
+    def label(self) -> str:
+        """``rmsnorm/torch-stable-abi210-cu128-x86_64-linux``, for people and logs."""
+        return f"{self.kernel.name}/{self.variant}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan row as plain data."""
+        return {
+            "kernel": self.kernel.name,
+            "version": self.kernel.version,
+            "variant": str(self.variant),
+            "backend": self.backend,
+            "id": self.op_id,
+            "sdk": str(self.sdk),
+            "toolkit": None if self.toolkit is None else str(self.toolkit),
+            "archs": {name: [str(a) for a in archs] for name, archs in self.archs.items()},
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """All variants of one run, ordered by kernel name, then variant name."""
+
+    variants: tuple[VariantPlan, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return {"version": 1, "variants": [v.to_json() for v in self.variants]}

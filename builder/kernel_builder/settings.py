@@ -1,0 +1,72 @@
+"""The only place of the builder that reads the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from platformdirs import user_cache_path
+
+from kernel_builder.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the user's environment says; see the table in the README.
+
+    Attributes:
+        store: Folder of toolkits, SDKs and compiled units (KERNEL_BUILDER_CACHE).
+        jobs: Upper bound on parallel compile steps (MAX_JOBS), None = bounded by memory.
+        cxx: Host C++ compiler (CXX), None = ``c++``/``g++`` on PATH.
+        cc: Host C compiler (CC).
+        cuda_archs: Raw TORCH_CUDA_ARCH_LIST, intersected with what a kernel asks for.
+        source_date_epoch: Time stamp of generated archives (SOURCE_DATE_EPOCH), seconds.
+        color: False when NO_COLOR is set.
+        debug: Tracebacks instead of one-sentence errors (KERNEL_BUILDER_DEBUG=1).
+        path: PATH, for finding programs.
+    """
+
+    store: Path
+    jobs: int | None = None
+    cxx: str | None = None
+    cc: str | None = None
+    cuda_archs: str | None = None
+    source_date_epoch: int = 0
+    color: bool = True
+    debug: bool = False
+    path: str = os.defpath
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the environment once.
+
+        Raises:
+            UsageError: A variable holds no number where one is needed.
+        """
+        env = os.environ if environ is None else environ
+        store = env.get("KERNEL_BUILDER_CACHE")
+        return cls(
+            store=Path(store).expanduser().absolute() if store else user_cache_path("kernel-builder"),
+            jobs=_integer(env, "MAX_JOBS", least=1),
+            cxx=env.get("CXX") or None,
+            cc=env.get("CC") or None,
+            cuda_archs=env.get("TORCH_CUDA_ARCH_LIST") or None,
+            source_date_epoch=_integer(env, "SOURCE_DATE_EPOCH", least=0) or 0,
+            color=not env.get("NO_COLOR"),
+            debug=env.get("KERNEL_BUILDER_DEBUG") == "1",
+            path=env.get("PATH", os.defpath),
+        )
+
+
+def _integer(env: Mapping[str, str], name: str, *, least: int) -> int | None:
+    text = env.get(name, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, not {text!r}.", where=f"environment: {name}")
+    return int(text)
