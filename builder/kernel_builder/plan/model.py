@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kernel_builder.spec.model import Kernel
+    from kernel_builder.spec.model import Component, Kernel
     from kernel_loader.format.archs import Arch
     from kernel_loader.format.variants import ArchVariant
     from kernel_loader.format.versions import MajorMinor
@@ -48,6 +48,16 @@ class VariantPlan:
         return f"_{self.kernel.python_name}_{self.backend}_{self.uid}"
 
     @property
+    def components(self) -> tuple[Component, ...]:
+        """Components of this backend, without those that need a newer CUDA."""
+        return tuple(
+            component
+            for component in self.kernel.components
+            if component.backend == self.backend
+            and (self.toolkit is None or component.cuda_minver is None or component.cuda_minver <= self.toolkit)
+        )
+
+    @property
     def label(self) -> str:
         """``rmsnorm/torch-stable-abi210-cu128-x86_64-linux``, for people and logs."""
         return f"{self.kernel.name}/{self.variant}"
@@ -67,11 +77,23 @@ class VariantPlan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PlanNote:
+    """Something that a plan leaves out although nobody asked for that: ``label`` is the variant, ``text`` says why."""
+
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """All variants of one run, ordered by kernel name, then variant name."""
+    """All variants of one run, ordered by kernel name, then variant name; and what the plan left out and why."""
 
     variants: tuple[VariantPlan, ...]
+    notes: tuple[PlanNote, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data."""
-        return {"version": 1, "variants": [v.to_json() for v in self.variants]}
+        return {"version": 1, "variants": [v.to_json() for v in self.variants], "notes": [str(n) for n in self.notes]}

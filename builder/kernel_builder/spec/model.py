@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from kernel_loader.format.archs import Arch
     from kernel_loader.format.versions import MajorMinor
+
+
+FrameworkTable = Literal["torch", "torch-noarch", "tvm-ffi"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,12 +35,13 @@ class KernelDependency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Torch:
-    """``[torch]``: the binding, compiled once per torch SDK.
+    """The framework table: ``[torch]``, the binding, compiled once per torch SDK; or ``[torch-noarch]``, ``[tvm-ffi]``.
 
     Attributes:
         sources: C++ files of the binding; headers among them are not compiled.
         pyext: Extensions of files shipped from ``torch-ext/<python_name>``.
         stable_abi: Backend → lowest torch of the stable ABI; backends not named use the full ABI.
+        archs: Backend → architectures that ``[torch-noarch]`` claims; empty otherwise.
     """
 
     sources: tuple[str, ...] = ()
@@ -47,6 +51,7 @@ class Torch:
     maxver: MajorMinor | None = None
     stable_abi: Mapping[str, MajorMinor] = field(default_factory=dict)
     cxx_flags: tuple[str, ...] = ()
+    archs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +96,7 @@ class Kernel:
     Attributes:
         root: Absolute folder of build.toml.
         common: Absolute folder of the shared headers (``kernels-src/common``), or None when absent.
+        framework: Which framework table build.toml has; only ``torch`` is built by this version.
         sources: Every file the build depends on → lower-case hex SHA-256 of its content. Keys are POSIX paths
             relative to ``root``, or ``common/…`` for shared headers that are reached by includes. Sorted.
     """
@@ -103,6 +109,7 @@ class Kernel:
     backends: tuple[str, ...]
     torch: Torch
     components: tuple[Component, ...]
+    framework: FrameworkTable = "torch"
     devices: tuple[Device, ...] = ()
     upstream: str | None = None
     source: str | None = None
@@ -110,6 +117,7 @@ class Kernel:
     python_depends: tuple[str, ...] = ()
     kernel_depends: tuple[KernelDependency, ...] = ()
     backend_python_depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    backend_kernel_depends: Mapping[str, tuple[KernelDependency, ...]] = field(default_factory=dict)
     cuda_minver: MajorMinor | None = None
     cuda_maxver: MajorMinor | None = None
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""What this version cannot build, said before anything is built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from kernel_builder.errors import SpecError
+from kernel_builder.spec.schema import BUILD
+
+if TYPE_CHECKING:
+    from kernel_builder.plan.model import VariantPlan
+    from kernel_builder.spec.model import Kernel
+
+_DEVICE_HINT = "name device-only sources as [device.<name>] in kernel-builder.toml"
+
+
+def refuse_framework(kernel: Kernel) -> None:
+    """Refuse a kernel whose framework is not torch.
+
+    Raises:
+        SpecError: It is torch-noarch or tvm-ffi.
+    """
+    if kernel.framework != "torch":
+        _refuse(kernel, kernel.framework, f"[{kernel.framework}] kernels are valid, but not built by this version.")
+
+
+def refuse_sources(variant: VariantPlan) -> None:
+    """Refuse a variant that needs what this version does not have.
+
+    Raises:
+        SpecError: A host source needs nvcc, or a component needs a library other than torch.
+    """
+    kernel = variant.kernel
+    _refuse_nvcc(kernel, kernel.torch.sources, "torch")
+    for component in variant.components:
+        place = f"kernel.{component.key}"
+        _refuse_nvcc(kernel, component.sources, place)
+        for library in component.depends:
+            if library != "torch":
+                _refuse(kernel, f"{place}.depends", f"{library} is valid, but not provided by this version.")
+
+
+def _refuse_nvcc(kernel: Kernel, sources: tuple[str, ...], place: str) -> None:
+    for index, path in enumerate(sources):
+        if path.endswith(".cu"):
+            _refuse(
+                kernel, f"{place}.src[{index}]", f"{path} needs nvcc, which this version does not use.", _DEVICE_HINT
+            )
+
+
+def _refuse(kernel: Kernel, path: str, message: str, hint: str = "") -> NoReturn:
+    raise SpecError(message, where=f"{kernel.root / BUILD}: {path}", hint=hint)
