@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import user_cache_path
-
 from kernel_builder.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,9 +47,9 @@ class Settings:
             UsageError: A variable holds no number where one is needed.
         """
         env = os.environ if environ is None else environ
-        store = env.get("KERNEL_BUILDER_CACHE")
+        store = env.get("KERNEL_BUILDER_CACHE") or Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "kernel-builder"
         return cls(
-            store=Path(store).expanduser().absolute() if store else user_cache_path("kernel-builder"),
+            store=Path(store).expanduser().absolute(),
             jobs=_integer(env, "MAX_JOBS", least=1),
             cxx=env.get("CXX") or None,
             cc=env.get("CC") or None,
@@ -68,5 +66,7 @@ def _integer(env: Mapping[str, str], name: str, *, least: int) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or int(text) < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, not {text!r}.", where=f"environment: {name}")
+        raise UsageError(
+            f"{name} must be a whole number of at least {least}, not {text!r}.", where=f"environment: {name}"
+        )
     return int(text)

@@ -1,0 +1,1 @@
+"""Speaks to people: progress and notes on stderr, results on stdout."""

@@ -1,0 +1,1 @@
+"""Checked artefacts → the dist tree: ``dist/<kernel>/build/<variant>/…``, source archive and card."""

@@ -1,0 +1,1 @@
+"""Packaged variants → receipts: a kernel's own tests, run against every variant that this machine can load."""

@@ -1,0 +1,1 @@
+"""What plans are compiled with: device compilers, torch headers, the host compiler and the floor."""

@@ -49,7 +49,11 @@ class TorchSdk:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostCompiler:
-    """The machine's C++ compiler: ``identity`` is its version line and target, part of unit keys."""
+    """The machine's C++ compiler: ``identity`` is its version line and target, part of unit keys.
+
+    ``cxx`` and ``cc`` are commands in shell syntax with absolute paths, such as ``/usr/bin/ccache /usr/bin/g++``;
+    split them with shlex.
+    """
 
     cxx: str
     cc: str

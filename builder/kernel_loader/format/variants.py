@@ -1,4 +1,4 @@
-"""Variant names ⇄ values: ``torch-stable-abi210-cu128-x86_64-linux``, ``torch213-cxx11-cpu-x86_64-linux``, ``torch-cuda``.
+"""Variant names ⇄ values: ``torch-stable-abi210-cu128-x86_64-linux``, ``torch213-cxx11-cpu-x86_64-linux``.
 
 Every value prints to exactly one name and every name that parses prints back to itself, so a number that the grammar
 cannot hold (CUDA 13.10 would read back as 131.0) is refused when the value is made.
@@ -57,7 +57,7 @@ class Framework:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Backend:
-    """Compute backend: ``cpu``, ``cuda`` with its toolkit version, and so on. ``version`` is None where names have none."""
+    """Compute backend: ``cpu``, ``cuda`` with its toolkit version, …; ``version`` is None where names have none."""
 
     name: str
     version: MajorMinor | None = None

@@ -1,0 +1,144 @@
+"""The stages behind ``build``, one after the other, and what they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kernel_builder.check.check import check_artefact
+from kernel_builder.compile.build import build
+from kernel_builder.console.text import counted, size
+from kernel_builder.package.package import package
+from kernel_builder.publish.stage import stage
+from kernel_builder.toolchain.provision import provision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from kernel_builder.check.model import Finding
+    from kernel_builder.compile.model import BuildResult
+    from kernel_builder.package.model import Distribution, PackagedVariant
+    from kernel_builder.plan.model import Plan
+    from kernel_builder.publish.model import Outcome
+    from kernel_builder.reporting import Reporter
+    from kernel_builder.settings import Settings
+    from kernel_builder.toolchain.model import Toolchain
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """Everything one run of ``build`` made. ``findings`` is by variant label; ``hub`` is where it was staged."""
+
+    toolchain: Toolchain
+    result: BuildResult
+    findings: Mapping[str, Sequence[Finding]]
+    distributions: tuple[Distribution, ...]
+    outcomes: tuple[Outcome, ...]
+    hub: Path | None
+
+    def refusals(self) -> list[Finding]:
+        """Findings that kept a variant from being packaged."""
+        return [f for findings in self.findings.values() for f in findings if f.severity == "error"]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Table rows: variant, archs, size, digest, receipt."""
+        return [_row(d, variant) for d in self.distributions for variant in d.variants]
+
+    def summary(self, seconds: float) -> Iterator[str]:
+        """What it cost, where it went, and how to load it."""
+        work = f"{counted(len(self.result.compiled), 'unit')} compiled, {self.result.reused} reused"
+        yield f"{work}, {size(self.toolchain.downloaded)} downloaded, {seconds:.1f} s"
+        for outcome in self.outcomes:
+            moved = "already holds this" if outcome.status == "no-changes" else f"is at {outcome.commit[:12]}"
+            yield f"{self.hub}: {outcome.repo}@{outcome.branch} {moved}"
+        for outcome, distribution in zip(self.outcomes, self.distributions, strict=bool(self.outcomes)):
+            call = f"get_kernel({outcome.repo!r}, version={distribution.kernel.version}, hub={str(self.hub)!r})"
+            yield f'python -c "from kernel_loader import get_kernel; print({call})"'
+
+    def to_json(self, seconds: float) -> dict[str, Any]:
+        """The run as plain data."""
+        return {
+            "variants": [_variant_json(d, variant) for d in self.distributions for variant in d.variants],
+            "failed": dict(self.result.failed),
+            "findings": [f.to_json() for findings in self.findings.values() for f in findings],
+            "staged": [outcome.to_json() for outcome in self.outcomes],
+            "compiled": list(self.result.compiled),
+            "reused": self.result.reused,
+            "downloaded": self.toolchain.downloaded,
+            "seconds": round(seconds, 3),
+        }
+
+
+def run_pipeline(
+    plan: Plan,
+    settings: Settings,
+    reporter: Reporter,
+    *,
+    out: Path,
+    hub: Path | None,
+    jobs: int | None,
+    keep_going: bool,
+    prune: bool,
+) -> Built:
+    """Run every stage. Variants that fail a check are left out, and so are kernels without a sound variant."""
+    toolchain = provision(plan, settings, reporter)
+    result = build(toolchain, settings, reporter, jobs=jobs, keep_going=keep_going)
+    findings: dict[str, tuple[Finding, ...]] = {}
+    for index, artefact in enumerate(result.artefacts):
+        reporter.progress("checking", index, len(result.artefacts), artefact.plan.label)
+        findings[artefact.plan.label] = check_artefact(artefact, toolchain)
+    reporter.progress("checking", len(result.artefacts), len(result.artefacts))
+    _say(findings, reporter)
+    distributions = []
+    for kernel in {variant.kernel.name: variant.kernel for variant in plan.variants}.values():
+        own = [a for a in result.artefacts if a.plan.kernel.name == kernel.name]
+        if any(_sound(findings[a.plan.label]) for a in own):
+            distributions.append(package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune))
+    outcomes = tuple(stage(d, hub, settings) for d in distributions) if hub is not None else ()
+    return Built(
+        toolchain=toolchain,
+        result=result,
+        findings=findings,
+        distributions=tuple(distributions),
+        outcomes=outcomes,
+        hub=hub,
+    )
+
+
+def _sound(findings: Sequence[Finding]) -> bool:
+    return not any(finding.severity == "error" for finding in findings)
+
+
+def _say(findings: Mapping[str, Sequence[Finding]], reporter: Reporter) -> None:
+    for finding in (f for group in findings.values() for f in group):
+        if finding.severity == "warning":
+            reporter.warn(f"{finding.where}: {finding.message}")
+
+
+def _receipt(distribution: Distribution, variant: PackagedVariant) -> str:
+    from kernel_builder.test.receipts import level_of
+
+    return level_of(distribution.root / "receipts" / f"{variant.digest}.json")
+
+
+def _bytes(variant: PackagedVariant) -> int:
+    return sum(path.stat().st_size for path in variant.path.rglob("*") if path.is_file())
+
+
+def _row(distribution: Distribution, variant: PackagedVariant) -> tuple[str, ...]:
+    archs = " ".join(map(str, variant.metadata.archs)) or "–"
+    name = f"{distribution.kernel.name}/{variant.name}"
+    return (name, archs, size(_bytes(variant)), variant.digest[:12], _receipt(distribution, variant))
+
+
+def _variant_json(distribution: Distribution, variant: PackagedVariant) -> dict[str, Any]:
+    return {
+        "kernel": distribution.kernel.name,
+        "variant": variant.name,
+        "path": str(variant.path),
+        "digest": variant.digest,
+        "archs": [str(arch) for arch in variant.metadata.archs],
+        "size": _bytes(variant),
+        "receipt": _receipt(distribution, variant),
+    }

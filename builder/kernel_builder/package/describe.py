@@ -1,0 +1,106 @@
+"""metadata.json of one variant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernel_builder.check.elf import read_elf
+from kernel_builder.check.policy import version_numbers
+from kernel_loader.format.archs import Arch
+from kernel_loader.format.digest import digest_of
+from kernel_loader.format.metadata import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from kernel_builder.compile.model import Artefact
+    from kernel_builder.spec.model import KernelDependency
+    from kernel_builder.toolchain.model import Toolchain
+
+# Symbol version namespace → key of the floors that the loader compares with its machine.
+_FLOORS = {"GLIBC": "glibc", "GLIBCXX": "glibcxx"}
+
+
+def describe(
+    artefact: Artefact,
+    toolchain: Toolchain,
+    files: Mapping[str, bytes],
+    *,
+    source_digest: str,
+    provenance: Mapping[str, Any],
+) -> Metadata:
+    """What the variant says about itself; ``files`` is everything in its folder but metadata.json."""
+    kernel, plan = artefact.plan.kernel, artefact.plan
+    return Metadata(
+        name=kernel.name,
+        id=plan.op_id,
+        version=kernel.version,
+        license=kernel.license,
+        backend=plan.backend,
+        archs=declared_archs(artefact),
+        python_depends=(*kernel.python_depends, *kernel.backend_python_depends.get(plan.backend, ())),
+        kernel_depends=_kernel_depends((*kernel.kernel_depends, *kernel.backend_kernel_depends.get(plan.backend, ()))),
+        upstream=kernel.upstream,
+        source=kernel.source,
+        digest=digest_of(files),
+        provenance=provenance,
+        builder=_build_facts(artefact, toolchain, files, source_digest),
+    )
+
+
+def declared_archs(artefact: Artefact) -> tuple[Arch, ...]:
+    """Architectures that every device source has code for, in the order of their names.
+
+    Machine code and PTX of one architecture are one entry, ``12.0+PTX``.
+    """
+    by_device: dict[str, set[Arch]] = {}
+    for code in artefact.device_code:
+        by_device.setdefault(code.device, set()).add(code.arch)
+    archs = {arch for codes in by_device.values() for arch in codes}
+    served = {arch for arch in archs if all(_serves(codes, arch) for codes in by_device.values())}
+    merged = {arch for arch in served if arch.ptx or Arch(arch.major, arch.minor, arch.feature, ptx=True) not in served}
+    return tuple(sorted(merged, key=str))
+
+
+def _serves(codes: Iterable[Arch], wanted: Arch) -> bool:
+    capability = (wanted.major, wanted.minor)
+    if wanted.ptx:
+        return any(code.ptx and (code.major, code.minor) <= capability for code in codes)
+    return any(code.covers(capability) for code in codes)
+
+
+def _kernel_depends(dependencies: Iterable[KernelDependency]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(
+        {"repo-id": d.repo_id, **({"version": d.version} if d.revision is None else {"revision": d.revision})}
+        for d in dependencies
+    )
+
+
+def _build_facts(
+    artefact: Artefact, toolchain: Toolchain, files: Mapping[str, bytes], source_digest: str
+) -> dict[str, Any]:
+    """The ``kernel-builder`` table: digests of everything that went in, never a folder of this machine."""
+    sdk = toolchain.sdks[artefact.plan.sdk]
+    facts: dict[str, Any] = {
+        "source-digest": source_digest,
+        "host-compiler": toolchain.host.identity,
+        "torch-sdk": {"release": sdk.release, "digest": sdk.digest},
+        "floors": measured_floors(artefact.library),
+        "sizes": {name: len(files[name]) for name in sorted(files)},
+    }
+    if artefact.plan.toolkit is not None:
+        toolkit = toolchain.toolkits[artefact.plan.toolkit]
+        facts["toolkit"] = {"release": toolkit.release, "digest": toolkit.digest}
+    return facts
+
+
+def measured_floors(library: Path) -> dict[str, str]:
+    """The oldest C and C++ libraries that offer every symbol version the library imports: ``{"glibc": "2.28"}``."""
+    newest: dict[str, tuple[int, ...]] = {}
+    for wanted in read_elf(library).versioned:
+        space, _, number = wanted.version.rpartition("_")
+        version = version_numbers(number)
+        if space in _FLOORS and version is not None:
+            newest[_FLOORS[space]] = max(newest.get(_FLOORS[space], ()), version)
+    return {name: ".".join(map(str, newest[name])) for name in sorted(newest)}

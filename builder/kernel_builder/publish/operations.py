@@ -1,0 +1,31 @@
+"""The new tree of a branch from its old tree and what is staged. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernel_builder.publish.folder import variant_names
+from kernel_builder.publish.manifest import MANIFEST
+from kernel_loader.format.digest import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kernel_loader.format.hubstore import TreeEntry
+
+
+def next_tree(old: Mapping[str, TreeEntry], staged: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
+    """Replace the staged variants whole, keep the others, drop receipts of variants that are gone.
+
+    The manifest is left out: it is made from the result.
+    """
+    replaced = tuple(f"build/{name}/" for name in variant_names(staged))
+    tree = {path: entry for path, entry in old.items() if path != MANIFEST and not path.startswith(replaced)}
+    tree |= staged
+    digests = {tree[f"build/{name}/{METADATA}"].sha256 for name in variant_names(tree) if _has_metadata(tree, name)}
+    wanted = {f"receipts/{digest}.json" for digest in digests}
+    return {path: tree[path] for path in sorted(tree) if not path.startswith("receipts/") or path in wanted}
+
+
+def _has_metadata(tree: Mapping[str, TreeEntry], name: str) -> bool:
+    return f"build/{name}/{METADATA}" in tree

@@ -1,0 +1,20 @@
+"""Reads receipts back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def level_of(path: Path) -> str:
+    """``A`` when the receipt says that its tests passed, ``failed`` when they did not, ``none`` without a receipt."""
+    if not path.is_file():
+        return "none"
+    try:
+        receipt = json.loads(path.read_bytes())
+        return str(receipt["level"]) if receipt["result"] == "passed" else "failed"
+    except (ValueError, KeyError, TypeError):
+        return "none"

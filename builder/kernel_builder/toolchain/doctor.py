@@ -1,0 +1,124 @@
+"""Examines the machine: what a build would use, and what is in its way."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+from kernel_builder.errors import ToolchainError
+from kernel_builder.processes import find_program
+from kernel_builder.toolchain.fetch import Supply
+from kernel_builder.toolchain.host import find_host_compiler
+from kernel_builder.toolchain.index.places import Index
+from kernel_builder.toolchain.lock import read_lock
+from kernel_builder.toolchain.pip_settings import read_pip_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kernel_builder.reporting import Reporter
+    from kernel_builder.settings import Settings
+    from kernel_builder.toolchain.lock import LockedItem
+
+State = Literal["ok", "absent", "problem"]
+# Two toolkits, two SDKs and the units of a matrix; measured at 0.5 GB.
+_ROOM = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """One thing that was looked at. ``absent`` things are fetched when a build needs them; a ``problem`` stops builds.
+
+    Attributes:
+        topic: Stable kebab-case name, e.g. ``host-compiler``.
+        message: One sentence or value.
+        hint: What to do about a problem, may be empty.
+    """
+
+    topic: str
+    state: State
+    message: str
+    hint: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as plain data."""
+        return {"topic": self.topic, "state": self.state, "message": self.message, "hint": self.hint}
+
+
+def examine(settings: Settings, reporter: Reporter, *, network: bool = True) -> tuple[Condition, ...]:
+    """Look at compiler, ninja, C library, store, toolkits, SDKs and, with ``network``, at pip's indexes.
+
+    Nothing is changed or downloaded but an index page. A CUDA installation is neither needed nor looked for.
+    """
+    lock = read_lock()
+    items = [*lock.toolkits.values(), *lock.sdks.values()]
+    with closing(Supply(settings, reporter)) as supply:
+        provisioned = [_item(item, supply.folder_of(item)) for item in items]
+    return (
+        _host(settings),
+        _ninja(settings),
+        Condition(topic="c-library", state="ok", message=" ".join(platform.libc_ver()).strip() or "unknown"),
+        *_store(settings.store),
+        *provisioned,
+        *([_index(items, settings, reporter)] if network else []),
+    )
+
+
+def _host(settings: Settings) -> Condition:
+    try:
+        host = find_host_compiler(settings)
+    except ToolchainError as error:
+        return Condition(topic="host-compiler", state="problem", message=error.message, hint=error.hint)
+    return Condition(topic="host-compiler", state="ok", message=f"{host.cxx}: {host.identity}")
+
+
+def _ninja(settings: Settings) -> Condition:
+    if find_spec("ninja") or find_program("ninja", settings.path):
+        return Condition(topic="ninja", state="ok", message="found")
+    return Condition(
+        topic="ninja", state="problem", message="ninja was not found.", hint="pip install 'kernel-builder[build]'"
+    )
+
+
+def _store(store: Path) -> tuple[Condition, ...]:
+    place = next(folder for folder in (store, *store.parents) if folder.exists())
+    hint = "set KERNEL_BUILDER_CACHE to another folder"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return (Condition(topic="store", state="problem", message=f"{store} cannot be written.", hint=hint),)
+    free = shutil.disk_usage(place).free
+    room = f"{free / 1e9:.1f} GB free"
+    if free < _ROOM:
+        return (Condition(topic="store", state="problem", message=f"{store} has only {room}.", hint=hint),)
+    return (Condition(topic="store", state="ok", message=f"{store} ({room})"),)
+
+
+def _item(item: LockedItem, folder: Path) -> Condition:
+    topic = f"{'torch-sdk' if item.kind == 'torch' else 'toolkit'}-{item.version}"
+    if folder.is_dir():
+        return Condition(topic=topic, state="ok", message=f"{item.label} in {folder}")
+    return Condition(topic=topic, state="absent", message=f"{item.label} is downloaded when a plan needs it")
+
+
+def _index(items: list[LockedItem], settings: Settings, reporter: Reporter) -> Condition:
+    """Ask for the smallest locked wheel: an index that has it answers with one short page."""
+    wheel = min((wheel for item in items for wheel in item.wheels), key=lambda wheel: wheel.unpacked)
+    names = {file.name for file in wheel.files}
+    try:
+        with closing(Index(read_pip_settings(settings.path, reporter), reporter)) as index:
+            origin = next((found.origin for found in index.files(wheel.project) if found.name in names), None)
+            reasons = "; ".join(index.failures)
+    except ToolchainError as error:
+        return Condition(topic="index", state="problem", message=error.message, hint=error.hint)
+    if origin:
+        return Condition(topic="index", state="ok", message=f"{origin} offers {wheel.project} {wheel.version}")
+    return Condition(
+        topic="index",
+        state="problem",
+        message=f"No index offers {wheel.project} {wheel.version}: {reasons or 'nothing is configured'}.",
+        hint="pip config list",
+    )

@@ -1,0 +1,144 @@
+"""Brings a locked toolkit or SDK into the store: finds its wheels, takes their members, proves their digest."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kernel_builder.errors import DigestError, ToolchainError
+from kernel_builder.toolchain.index.places import Index, WrongBytesError
+from kernel_builder.toolchain.index.transfer import Meter, RemoteFile
+from kernel_builder.toolchain.pip_settings import read_pip_settings
+from kernel_builder.toolchain.store import install, tree_digest
+from kernel_builder.toolchain.wheels import UnfitWheelError, read_directory, run_bytes, select, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kernel_builder.errors import KernelBuilderError
+    from kernel_builder.reporting import Reporter
+    from kernel_builder.settings import Settings
+    from kernel_builder.toolchain.index.places import Candidate
+    from kernel_builder.toolchain.lock import LockedFile, LockedItem, LockedWheel
+    from kernel_builder.toolchain.wheels import ByteSource
+
+_FOLDERS = {"toolkit": ("toolkits", "nvrtc"), "torch": ("sdks", "torch")}
+
+
+class Supply:
+    """Where locked items come from: the store, else the index, which is set up when it is first needed."""
+
+    def __init__(self, settings: Settings, reporter: Reporter) -> None:
+        self._settings, self._reporter = settings, reporter
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index(read_pip_settings(self._settings.path, self._reporter), self._reporter)
+
+    @property
+    def received(self) -> int:
+        """Bytes fetched over the network so far."""
+        return self._index.received if "_index" in self.__dict__ else 0
+
+    def close(self) -> None:
+        """Close the index's connections, if there are any."""
+        if "_index" in self.__dict__:
+            self._index.close()
+
+    def folder_of(self, item: LockedItem) -> Path:
+        """Where the item lies in the store, or would."""
+        kind, name = _FOLDERS[item.kind]
+        return self._settings.store / kind / f"{name}-{item.release}-{item.digest[:12]}"
+
+    def fetch(self, item: LockedItem) -> Path:
+        """The item's folder, downloaded first if the store lacks it.
+
+        Raises:
+            ToolchainError: No index has one of its wheels, or the store cannot be written.
+            DigestError: Wheels of the right name were found, but none holds the locked bytes.
+        """
+        target = self.folder_of(item)
+        return install(
+            self._settings.store,
+            target.parent.name,
+            target.name,
+            lambda scratch: self._fill(item, scratch),
+            self._reporter,
+        )
+
+    def _fill(self, item: LockedItem, scratch: Path) -> None:
+        files: dict[str, str] = {}
+        for wheel in item.wheels:
+            files.update(take(wheel, self._index, scratch, self._reporter))
+        if tree_digest(files) != item.digest:
+            raise DigestError(
+                f"The files of {item.label} are not those that the lock names.", hint="reinstall kernel-builder"
+            )
+
+
+def take(wheel: LockedWheel, index: Index, folder: Path, reporter: Reporter) -> dict[str, str]:
+    """Unpack a locked wheel's members into ``folder`` from the first place that has the right bytes.
+
+    Returns:
+        Member name → hex SHA-256.
+
+    Raises:
+        ToolchainError: No place has the wheel.
+        DigestError: Places have it, none with the right bytes.
+    """
+    failures: list[str] = []
+    wrong, asked = False, len(index.failures)
+    for candidate, locked in _offers(wheel, index):
+        files: dict[str, str] = {}
+        meter, spool = Meter(f"{wheel.project} {wheel.version}", reporter), folder / f".{locked.sha256[:12]}.whl"
+        try:
+            _unpack_locked(index.open(candidate, locked, spool, meter), wheel, folder, files, meter)
+        except UnfitWheelError as error:
+            wrong = wrong or isinstance(error, WrongBytesError)
+            failures.append(f"{candidate.origin}: {candidate.name}: {error}")
+            for name in files:
+                (folder / name).unlink(missing_ok=True)
+        else:
+            return files
+        finally:
+            spool.unlink(missing_ok=True)
+    raise _refusal(wheel, [*index.failures[asked:], *failures], wrong=wrong)
+
+
+def _offers(wheel: LockedWheel, index: Index) -> Iterator[tuple[Candidate, LockedFile]]:
+    locked = {file.name: file for file in wheel.files}
+    for candidate in index.files(wheel.project):
+        if candidate.name in locked:
+            yield candidate, locked[candidate.name]
+
+
+def _unpack_locked(source: ByteSource, wheel: LockedWheel, folder: Path, files: dict[str, str], meter: Meter) -> None:
+    """Unpack and prove; ``files`` names what was written even when this raises."""
+    members = select(read_directory(source), wheel.include, wheel.exclude)
+    # Before a byte is fetched: another wheel of this name must not fill the disk.
+    if (len(members), sum(member.size for member in members)) != (wheel.members, wheel.unpacked):
+        raise WrongBytesError("its files are not as many or as large as the lock says")
+    if isinstance(source, RemoteFile):
+        meter.expect(run_bytes(members))
+    files.update((member.name, "") for member in members)
+    files.update(unpack(source, members, folder))
+    meter.finish()
+    if tree_digest(files) != wheel.tree:
+        raise WrongBytesError("its files are not those that the lock's digest names")
+
+
+def _refusal(wheel: LockedWheel, reasons: list[str], *, wrong: bool) -> KernelBuilderError:
+    what, detail = f"{wheel.project} {wheel.version}", "\n".join(reasons)
+    if wrong:
+        return DigestError(
+            f"The wheel of {what} that was found is not the one that the lock names.",
+            detail=detail,
+            hint="an index or mirror serves other bytes: check `pip config list`",
+        )
+    return ToolchainError(
+        f"No index has a usable wheel of {what}.",
+        where=", ".join(file.name for file in wheel.files),
+        detail=detail,
+        hint="pip's configuration says where wheels are looked for: `pip config list`, `kernel-builder doctor`",
+    )

@@ -1,0 +1,51 @@
+"""Stage 3: get everything that a plan is compiled with."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kernel_builder.errors import ToolchainError
+from kernel_builder.toolchain.fetch import Supply
+from kernel_builder.toolchain.floor import make_floor
+from kernel_builder.toolchain.host import find_host_compiler
+from kernel_builder.toolchain.lock import read_lock
+from kernel_builder.toolchain.model import Toolchain
+from kernel_builder.toolchain.nvrtc import provide_toolkit
+from kernel_builder.toolchain.torch_sdk import provide_sdk
+
+if TYPE_CHECKING:
+    from kernel_builder.plan.model import Plan
+    from kernel_builder.reporting import Reporter
+    from kernel_builder.settings import Settings
+
+_PLATFORM = ("x86_64", "linux")
+
+
+def provision(plan: Plan, settings: Settings, reporter: Reporter) -> Toolchain:
+    """Find the host compiler, make the floor, and bring the plan's toolkits and torch SDKs into the store.
+
+    What the store has is used as it is: a second run touches no network.
+
+    Raises:
+        ToolchainError: A compiler, toolkit or SDK is missing, unreachable, or not in the lock.
+        DigestError: An index serves other bytes than the lock names.
+    """
+    for variant in plan.variants:
+        if (variant.variant.cpu, variant.variant.os) != _PLATFORM:
+            raise ToolchainError("Only x86_64 Linux can be built for so far.", where=variant.label)
+    lock = read_lock()
+    # Every name is looked up before anything is downloaded.
+    toolkits = [lock.toolkit(version) for version in sorted({v.toolkit for v in plan.variants if v.toolkit})]
+    sdks = [lock.sdk(version) for version in sorted({v.sdk for v in plan.variants})]
+    host = find_host_compiler(settings)
+    floor = make_floor(host, settings, reporter)
+    with closing(Supply(settings, reporter)) as supply:
+        return Toolchain(
+            plan=plan,
+            host=host,
+            floor=floor,
+            toolkits={item.version: provide_toolkit(item, supply) for item in toolkits},
+            sdks={item.version: provide_sdk(item, supply) for item in sdks},
+            downloaded=supply.received,
+        )
