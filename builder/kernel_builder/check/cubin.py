@@ -20,8 +20,8 @@ _SIZED = 4
 _COMPAT_FEATURE = 0x09
 _MAX_THREADS, _REQUIRED_THREADS, _REGISTERS, _FRAME, _STACK = 0x05, 0x10, 0x2F, 0x11, 0x12
 # From Hopper on, the driver keeps 1 KB of shared memory per block and ptxas lays it into each entry's section. The
-# limits of resources.py count without it.
-_RESERVED_SECTION, _RESERVED_BYTES = ".nv.shared.reserved.0", 1024
+# limits of limits.py count without it.
+_HOPPER, _RESERVED_BYTES = 90, 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ def _read(elf: Any) -> Cubin:
     if elf.header["e_machine"] not in (_EM_CUDA, "EM_CUDA"):
         raise NotAnElfError("it holds no CUDA code")
     sm, accelerated = _target(elf)
-    return Cubin(sm=sm, accelerated=accelerated, entries=tuple(_entries(elf)))
+    return Cubin(sm=sm, accelerated=accelerated, entries=tuple(_entries(elf, sm)))
 
 
 def _target(elf: Any) -> tuple[int, bool]:
@@ -93,10 +93,10 @@ def _target(elf: Any) -> tuple[int, bool]:
     return (flags >> 8) & 0xFF, bool(marks[0]) if marks else bool(flags & 0x8)
 
 
-def _entries(elf: Any) -> Iterator[Entry]:
+def _entries(elf: Any, sm: int) -> Iterator[Entry]:
     sections = {s.name: s for s in elf.iter_sections()}
     numbers = _by_symbol(elf, sections)
-    reserved = _RESERVED_BYTES if _RESERVED_SECTION in sections else 0
+    reserved = _RESERVED_BYTES if sm >= _HOPPER else 0
     # Only kernel entries have a bank of parameters; device functions have code alone.
     banks = {name.split(".", 3)[3] for name in sections if name.startswith(".nv.constant") and name.count(".") > 2}
     for name in sections:

@@ -84,7 +84,6 @@ def _test_root(
     device: str,
     kernels_dir: Path,
     tests: Path | None,
-    out: Path,  # noqa: ARG001 - every option of the verb is handed on
 ) -> Tested:
     from kernel_builder.package.read import packaged_variants, unpack_sources
     from kernel_builder.test.test import run_tests

@@ -170,7 +170,7 @@ def _prefix_maps(kernel: Kernel) -> list[str]:
 
 
 def _include_flags(kernel: Kernel, include: tuple[str, ...]) -> list[str]:
-    return [f"-I{_placed(folder, kernel)}" for folder in host_folders(kernel, include)]
+    return [f"-I{_placed(folder, kernel)}" for folder in dict.fromkeys(host_folders(kernel, include))]
 
 
 def _placed(folder: Path, kernel: Kernel) -> str:

@@ -27,7 +27,7 @@ def device_unit(device: Device, arch: Arch, kernel: Kernel, toolkit: Toolkit, py
     """One device source compiled for one architecture: a cubin, or PTX when ``arch.ptx``."""
     worker = Path(device_worker.__file__)
     target = f"compute_{arch.sm}" if arch.ptx else f"sm_{arch.sm}"
-    folders = [_viewed(folder, kernel) for folder in device_folders(kernel, device.include)]
+    folders = [_viewed(folder, kernel) for folder in dict.fromkeys(device_folders(kernel, device.include))]
     headers = [f"cuda/{path.relative_to(toolkit.root).as_posix()}" for path in toolkit.include]
     views = [f"--view={name}=@{name}@" for name in ("kernel", *_common(kernel), "cuda")]
     return Unit(

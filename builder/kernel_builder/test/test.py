@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kernel_loader
-from kernel_builder.errors import NoVariantError, UsageError
+from kernel_builder.errors import CheckError, NoVariantError, UsageError
 from kernel_builder.package.archive import write_file
 from kernel_builder.package.read import packaged_variants
 from kernel_builder.processes import stream
@@ -44,6 +44,7 @@ def run_tests(
     Raises:
         UsageError: No variant or no tests are there.
         NoVariantError: No variant can run here.
+        CheckError: A variant was replaced meanwhile.
     """
     if not tests.is_dir():
         raise UsageError(
@@ -64,6 +65,9 @@ def run_tests(
         reporter.progress("testing", index, len(fit), variant.name)
         env = {**base, "KERNEL_UNDER_TEST": str(variant.path), "KERNEL_TEST_DEVICE": device}
         receipt = _test_variant(variant, tests.absolute(), machine, env, arguments)
+        if packaged_variants(variant.path)[0].digest != variant.digest:
+            message = "The variant was built again while it was tested, so the result belongs to neither."
+            raise CheckError(message, where=str(variant.path), hint="test again")
         receipts.append(receipt)
         if not arguments:
             write_file(_receipts_folder(variant) / f"{variant.digest}.json", write_json(receipt.to_json()))

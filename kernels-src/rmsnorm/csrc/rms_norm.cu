@@ -39,7 +39,8 @@ __device__ __forceinline__ float sum_of_squares(const kb::Vector<X, N>& x, float
 
 template <class X>
 __device__ __forceinline__ float reciprocal_rms(float sum, const RmsNormArgs& args) {
-  const float rstd = rsqrtf(sum / float(args.hidden) + args.eps);
+  // Rounded to nearest: rsqrtf may be two units off, which float32 outputs would show.
+  const float rstd = __frsqrt_rn(sum / float(args.hidden) + args.eps);
   return args.casting == Casting::none ? kb::widen(kb::narrow<X>(rstd)) : rstd;
 }
 
@@ -127,8 +128,8 @@ __device__ __forceinline__ void norm(const RmsNormArgs& args) {
   if constexpr (kShape == narrow_long) norm_long<X, W, 1>(args);
 }
 
-#define RMS_NORM_DEFINE(X, W, SHAPE, THREADS)                                                                       \
+#define RMS_NORM_DEFINE(X, W, SHAPE, THREADS)                                                                  \
   extern "C" __global__ void __launch_bounds__(THREADS) rms_norm_##X##_##W##_##SHAPE(const RmsNormArgs args) { \
-    norm<kb::X, kb::W, SHAPE>(args);                                                                                \
+    norm<kb::X, kb::W, SHAPE>(args);                                                                           \
   }
 RMS_NORM_KERNELS(RMS_NORM_DEFINE)

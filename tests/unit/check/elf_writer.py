@@ -170,7 +170,6 @@ def write_cubin(
     ]
     if sm >= 90:
         shared += 1024
-        sections.append(Section(name=".nv.shared.reserved.0", kind=8, size=64))
     sections.append(Section(name=f".nv.shared.{entry}", kind=8, size=shared))
     accelerated = feature == "a"
     flags = (sm << 8 | accelerated << 3) if sm >= 100 else (sm | accelerated << 11)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +14,6 @@ from kernel_builder.cli.main import run
 from kernel_builder.errors import EXIT_CODES, KernelBuilderError
 from kernel_loader.format.digest import digest_of
 from kernel_loader.format.metadata import Metadata, dump_metadata
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path

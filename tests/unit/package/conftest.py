@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,11 +17,11 @@ from kernel_builder.toolchain.model import Floor, HostCompiler, Toolchain, Toolk
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.variants import parse
 from kernel_loader.format.versions import MajorMinor
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kernel_builder.spec.model import Kernel
     from collections.abc import Callable
+
+    from kernel_builder.spec.model import Kernel
 
 CPU = "torch213-cxx11-cpu-x86_64-linux"
 CUDA = "torch-stable-abi210-cu128-x86_64-linux"

@@ -6,6 +6,7 @@ import json
 import os
 import tarfile
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,7 +16,6 @@ from kernel_builder.package import archive
 from kernel_builder.package.package import package
 from kernel_builder.package.read import packaged_variants, unpack_sources
 from kernel_loader.format.digest import digest_of
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path

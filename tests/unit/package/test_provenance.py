@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel_builder.package.provenance import git_state, provenance_of
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path

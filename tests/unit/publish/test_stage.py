@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,11 +21,10 @@ from kernel_builder.spec.model import HubTarget, Kernel, Torch
 from kernel_loader.format.digest import digest_of, variant_digest
 from kernel_loader.format.hubstore import Commit, TreeEntry
 from kernel_loader.format.metadata import Metadata, dump_metadata
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Callable
+    from pathlib import Path
 
 A = "torch213-cxx11-cpu-x86_64-linux"
 B = "torch-stable-abi210-cu128-x86_64-linux"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
-from kernel_builder.errors import NoVariantError, UsageError
+from kernel_builder.errors import CheckError, NoVariantError, UsageError
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.test import test as engine
 from kernel_builder.test.fitting import fitting
@@ -16,7 +17,6 @@ from kernel_loader.environment import Environment
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.digest import digest_of, variant_digest
 from kernel_loader.format.metadata import Metadata, dump_metadata
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,6 +178,14 @@ def test_another_test_source_is_another_digest(run, dist) -> None:
     add_variant(dist, CPU)
     digests = {run(f"def test_a():\n    assert {n}\n").receipts[0].tests_digest for n in (1, 2, 2)}
     assert len(digests) == 2
+
+
+def test_a_variant_that_is_rebuilt_meanwhile_gets_no_receipt(run, dist) -> None:
+    add_variant(dist, CPU)
+    text = "import os, pathlib\ndef test_a():\n    p = pathlib.Path(os.environ['KERNEL_UNDER_TEST'], 'metadata.json')\n"
+    with pytest.raises(CheckError, match="built again while"):
+        run(text + "    p.write_text(p.read_text().replace('toy', 'toz'))\n")
+    assert list((dist / "receipts").glob("*.json")) == []
 
 
 def test_missing_tests_are_a_usage_error(dist, tmp_path) -> None:

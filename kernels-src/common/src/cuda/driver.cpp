@@ -19,8 +19,8 @@ using Library = void*;
 using Kernel = void*;
 using Function = void*;
 using CUstream = void*;
-constexpr int kCaptureModeRelaxed = 2;            // CU_STREAM_CAPTURE_MODE_RELAXED
-constexpr int kMaxDynamicSharedSizeBytes = 8;     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int kCaptureModeRelaxed = 2;         // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr int kMaxDynamicSharedSizeBytes = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int kSharedBytesWithoutAsking = 48 * 1024;
 
 /// Entry points of libcuda.so.1, which comes with the driver: it is opened at the first launch, not linked.
@@ -114,7 +114,8 @@ Library load_library(const char* image) {
   static std::map<std::string, Library> loaded;
   Library& library = loaded[image];
   if (library == nullptr) {
-    check(driver().library_load_data(&library, device_image(image).data, nullptr, nullptr, 0, nullptr, nullptr, 0), image);
+    const void* code = device_image(image).data;
+    check(driver().library_load_data(&library, code, nullptr, nullptr, 0, nullptr, nullptr, 0), image);
   }
   return library;
 }
@@ -137,8 +138,8 @@ void DeviceKernel::prepare(int device) {
   Function function = nullptr;  // asked for so that the code is on the device before a capture needs it
   check(driver().kernel_get_function(&function, kernel), name_);
   if (max_dynamic_shared_bytes_ > kSharedBytesWithoutAsking) {
-    check(driver().kernel_set_attribute(kMaxDynamicSharedSizeBytes, max_dynamic_shared_bytes_, kernel, device_handle(device)),
-          name_);
+    const Device handle = device_handle(device);
+    check(driver().kernel_set_attribute(kMaxDynamicSharedSizeBytes, max_dynamic_shared_bytes_, kernel, handle), name_);
   }
   handle_.store(kernel, std::memory_order_release);
   prepared_.fetch_or(std::uint64_t{1} << (device & 63), std::memory_order_release);

@@ -1,4 +1,4 @@
-// N neighbouring elements of global memory as one value: loaded and stored in 16-byte accesses, computed with as floats.
+// N neighbouring elements of global memory as one value: moved in 16-byte accesses, computed with as floats.
 #pragma once
 
 #include "kb/device/dtype.cuh"
@@ -28,11 +28,11 @@ struct Word<16> {
 /// N elements of T in registers. Memory it is loaded from is aligned to `kAlignment` bytes.
 template <class T, int N>
 struct Vector {
-  static constexpr int kBytes = N * int(sizeof(T));                 ///< 2 … 32
-  static constexpr int kAlignment = kBytes < 16 ? kBytes : 16;      ///< bytes of one access
+  static constexpr int kBytes = N * int(sizeof(T));             ///< 2 … 32
+  static constexpr int kAlignment = kBytes < 16 ? kBytes : 16;  ///< bytes of one access
   using Access = typename Word<kAlignment>::Type;
 
-  alignas(kAlignment) T element[N];                                 ///< [N]
+  alignas(kAlignment) T element[N];
 
   static __device__ __forceinline__ Vector zero() {
     Vector vector;
@@ -82,7 +82,8 @@ struct Vector {
     } else {
 #pragma unroll
       for (int i = 0; i < N / 2; ++i) {
-        reinterpret_cast<typename Pair<T>::Type*>(vector.element)[i] = Pair<T>::narrow(values[2 * i], values[2 * i + 1]);
+        auto* pairs = reinterpret_cast<typename Pair<T>::Type*>(vector.element);
+        pairs[i] = Pair<T>::narrow(values[2 * i], values[2 * i + 1]);
       }
     }
     return vector;

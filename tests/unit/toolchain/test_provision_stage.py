@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_host import program
+from test_toolchain_host import program
 
 from kernel_builder.errors import ToolchainError
 from kernel_builder.settings import Settings
