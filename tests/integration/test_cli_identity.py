@@ -1,85 +1,142 @@
-"""Two builds that share nothing give the same bytes, and no compiler of the machine's CUDA install is used."""
+"""Builds that share no compiled unit give the same bytes, and no CUDA install of the machine takes part."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, copy_downloads, kernel_builder
+from kernel_builder.settings import Settings
 
 pytestmark = pytest.mark.toolchain
+
+ROOT = Path(__file__).parents[2]
 CUDA_PROGRAMS = ("nvcc", "ptxas", "cudafe++", "fatbinary", "nvlink", "cicc", "cuobjdump", "nvdisasm", "bin2c")
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    return {
-        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
-        for p in sorted(folder.rglob("*"))
-        if p.is_file()
-    }
+def build(*arguments: object, cwd: Path = ROOT, env: dict[str, str], umask: int = 0o022) -> dict:
+    """What one ``kernel-builder build --json`` says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kernel_builder", "build", *map(str, arguments), "--json"],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        umask=umask,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def _build(place: Path, store: Path, *, jobs: int, umask: int, extra: dict[str, str]) -> dict[str, str]:
-    shutil.copytree(ROOT / "kernels-src", place / "kernels-src")
-    scratch = place / "scratch"
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def store_without_units(target: Path) -> Path:
+    """Toolkits and SDKs as they were downloaded, and nothing that was compiled."""
+    source = Settings.from_environment().store
+    for name in ("toolkits", "sdks"):
+        shutil.copytree(source / name, target / name, copy_function=_link)
+    return target
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _provisioned(tmp_path_factory: pytest.TempPathFactory) -> None:
+    build("rmsnorm", "--out", tmp_path_factory.mktemp("warm"), env={})
+
+
+def _isolated_build(place: Path, store: Path, *, jobs: int, umask: int, **env: str) -> dict[str, str]:
+    shutil.copytree(ROOT / "kernels-src", place / "kernels-src", ignore=shutil.ignore_patterns("__pycache__"))
+    scratch, home = place / "scratch", place / "home"
     scratch.mkdir()
-    env = {"KERNEL_BUILDER_CACHE": str(store), "HOME": str(place), "TMPDIR": str(scratch), **extra}
-    built = kernel_builder("build", "--out", "out", "--jobs", jobs, "--json", env=env, cwd=place, umask=umask)
-    assert built.status == 0, built.stderr
-    assert built.json["reused"] == 0, "a unit came from a store that should be empty"
-    assert len(built.json["variants"]) >= 4
-    return _digests(place / "out")
+    home.mkdir()
+    env = {"KERNEL_BUILDER_CACHE": str(store), "HOME": str(home), "TMPDIR": str(scratch), **env}
+    built = build("--out", "out", "--jobs", jobs, cwd=place, env=env, umask=umask)
+    assert built["reused"] == 0, "a unit came from a store that was meant to be empty"
+    assert len(built["variants"]) >= 4
+    files = sorted(p for p in (place / "out").rglob("*") if p.is_file())
+    assert files
+    return {p.relative_to(place).as_posix(): f"{p.stat().st_mode:o} {_sha256(p)}" for p in files}
 
 
-def test_builds_from_empty_stores_are_byte_identical(provisioned: Path, tmp_path: Path) -> None:
-    shallow, deep = tmp_path / "a", tmp_path / "some" / "much" / "deeper place" / "b"
-    for place in (shallow, deep):
-        place.mkdir(parents=True)
-    first = _build(shallow, copy_downloads(provisioned, tmp_path / "s1"), jobs=2, umask=0o022, extra={})
-    second = _build(
-        deep, copy_downloads(provisioned, deep / "store two"), jobs=1, umask=0o077, extra={"LANG": "tr_TR.UTF-8", "TZ": "Asia/Tokyo"}
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_builds_from_empty_stores_are_byte_identical(tmp_path: Path) -> None:
+    shallow, deep = tmp_path / "a", tmp_path / "much" / "deeper" / "a place with spaces"
+    shallow.mkdir()
+    deep.mkdir(parents=True)
+    first = _isolated_build(shallow, store_without_units(tmp_path / "s1"), jobs=2, umask=0o022)
+    second = _isolated_build(
+        deep, store_without_units(deep / "another store"), jobs=1, umask=0o077, LANG="tr_TR.UTF-8", TZ="Asia/Tokyo"
     )
     assert first == second
 
 
-def _path_without_cuda(tmp_path: Path) -> str:
-    """PATH of links to every program but CUDA's; a fake nvcc that fails comes first."""
-    traps, clean = tmp_path / "traps", tmp_path / "bin"
+def _path_with_traps(folder: Path) -> str:
+    """PATH with every program but CUDA's, behind a folder of CUDA programs that tell on their caller and fail."""
+    traps, rest = folder / "traps", folder / "rest"
     traps.mkdir()
-    clean.mkdir()
+    rest.mkdir()
     for name in CUDA_PROGRAMS:
-        (traps / name).write_text("#!/bin/sh\necho called >> \"$0.called\"\nexit 1\n")
+        (traps / name).write_text('#!/bin/sh\necho called > "$0.called"\nexit 1\n')
         (traps / name).chmod(0o755)
-    for folder in os.environ["PATH"].split(os.pathsep):
-        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            link = clean / program.name
-            if program.name not in CUDA_PROGRAMS and not link.is_symlink():
-                link.symlink_to(program)
-    return f"{traps}{os.pathsep}{clean}"
+    for entry in os.environ["PATH"].split(os.pathsep):
+        for program in Path(entry).iterdir() if Path(entry).is_dir() else ():
+            if program.name not in CUDA_PROGRAMS and not (rest / program.name).is_symlink():
+                (rest / program.name).symlink_to(program)
+    return f"{traps}{os.pathsep}{rest}"
 
 
-def test_no_compiler_outside_the_store_but_the_host_one(empty_store: Path, tmp_path: Path) -> None:
-    env = {"PATH": _path_without_cuda(tmp_path), "KERNEL_BUILDER_CACHE": str(empty_store), "CUDA_HOME": "/nowhere", "CUDA_PATH": ""}
-    built = kernel_builder("build", "rmsnorm", "--out", tmp_path / "out", "--json", env=env)
-    assert built.status == 0, built.stderr
+def test_every_compiler_but_the_hosts_lies_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    store = store_without_units(tmp_path / "store")
+    built = build(
+        "rmsnorm",
+        "--out",
+        tmp_path / "out",
+        env={"PATH": _path_with_traps(tmp_path), "KERNEL_BUILDER_CACHE": str(store)},
+    )
     assert not list((tmp_path / "traps").glob("*.called"))
-    log = Path(built.json["log"]).read_text()
-    libraries = {word for line in log.splitlines() for word in line.split() if "libnvrtc" in word or "libnvfatbin" in word}
-    assert libraries, "the log shows no device compiler"
-    assert all(str(empty_store) in word for word in libraries)
-    assert not [word for word in log.split() if Path(word).name in CUDA_PROGRAMS]
+    words = Path(built["log"]).read_text().replace("=", " ").split()
+    device_compilers = {word for word in words if "libnvrtc" in word or "libnvfatbin" in word}
+    assert device_compilers, "the log shows no device compiler"
+    assert [word for word in device_compilers if not word.startswith(str(store))] == []
+    assert [word for word in words if Path(word).name in CUDA_PROGRAMS] == []
 
 
-def test_the_builder_process_never_imports_torch(provisioned: Path, tmp_path: Path) -> None:
-    poison = tmp_path / "poison"
-    (poison / "torch").mkdir(parents=True)
-    (poison / "torch" / "__init__.py").write_text("raise SystemExit('the builder imported torch')\n")
-    out = tmp_path / "out"
-    built = kernel_builder("build", "rmsnorm", "--out", out, "--json", env={"PYTHONPATH": str(poison)})
-    assert built.status == 0, built.stderr
-    assert "imported torch" not in built.stderr + built.stdout
-    assert built.json["variants"]
+def test_the_builder_process_never_imports_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from kernel_builder.cli.main import run\n"
+        "status = run(sys.argv[1:])\n"
+        "heavy = {'torch', 'numpy', 'triton'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else status)\n"
+    )
+    argv = [
+        sys.executable,
+        "-c",
+        code,
+        "build",
+        "rmsnorm",
+        "--out",
+        str(tmp_path),
+        "--stage",
+        str(tmp_path / "hub"),
+        "-q",
+    ]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) >= 4

@@ -67,6 +67,7 @@ class Built:
             "reused": self.result.reused,
             "downloaded": self.toolchain.downloaded,
             "seconds": round(seconds, 3),
+            "log": None if self.result.log is None else str(self.result.log),
         }
 
 

@@ -53,13 +53,13 @@ class PlainReporter:
         self._output.warn(text)
 
     def progress(self, label: str, done: int, total: int, detail: str = "") -> None:
-        """Print the first and the last state of a label."""
+        """Say when a label begins and how much it was in the end."""
         if done >= total:
             self._open.discard(label)
             self._output.note(f"{label}: {amount(done, total, detail)}")
         elif label not in self._open:
             self._open.add(label)
-            self._output.note(f"{label}: {amount(done, total, detail)} …")
+            self._output.note(f"{label} …")
 
 
 class BarReporter:

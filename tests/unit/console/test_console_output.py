@@ -70,7 +70,7 @@ def test_off_a_terminal_progress_is_two_lines_per_step(capsys) -> None:
             reporter.progress("NVRTC 12.8.93", done * 1000, 100_000, "bytes")
         reporter.progress("compiling", 4, 4, "rms_norm.cu")
     assert capsys.readouterr().err.splitlines() == [
-        "NVRTC 12.8.93: 0 B/100.0 kB …",
+        "NVRTC 12.8.93 …",
         "NVRTC 12.8.93: 100.0 kB/100.0 kB",
         "compiling: 4/4 rms_norm.cu",
     ]
