@@ -31,7 +31,7 @@ test: $(VENV)/.test build-matrix  ## Run all tests on the CPU, those of the kern
 	$(BUILDER) test $(KERNELS) --device cpu
 
 test-gpu:  ## Run the kernels' tests on this machine's GPU, with GPU_PYTHON's torch
-	PYTHONPATH=builder $(GPU_PYTHON) -m kernel_builder test $(KERNELS) --device cuda
+	PYTHONPATH=builder $(GPU_PYTHON) -m kernel_builder test $(KERNELS) --device cuda --across-cuda
 
 lint: $(VENV)/.lint  ## Style, types, layers
 	$(BIN)/ruff check

@@ -32,7 +32,9 @@ class Progress(SilentReporter):
 
 def test_kernel(root: Path) -> tuple[int, int, list[Path]]:
     """Numbers of passed and failed cases, and the variants that were tested."""
-    tested = run_tests(root, tests=ROOT / "kernels-src" / root.name / "tests", device="cuda", reporter=Progress())
+    tested = run_tests(
+        root, tests=ROOT / "kernels-src" / root.name / "tests", device="cuda", reporter=Progress(), across_cuda=True
+    )
     for unfit in tested.unfit:
         print(f"{root.name}: {unfit.variant} is not for this machine: {unfit.reason}")
     for receipt in tested.receipts:

@@ -14,6 +14,7 @@ from kernel_builder.console.progress import reporting
 
 if TYPE_CHECKING:
     from kernel_builder.cli.pipeline import Built
+    from kernel_builder.console.output import Output
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -58,7 +59,7 @@ def build(**options: Any) -> int:
     return _report_failures(built, output)
 
 
-def _report_failures(built: Built, output: Any) -> int:
+def _report_failures(built: Built, output: Output) -> int:
     """Say what went wrong, worst stage last; returns the exit code."""
     from kernel_builder.errors import CheckError, CompileError
 

@@ -9,7 +9,7 @@ from kernel_builder.check.check import check_artefact
 from kernel_builder.compile.build import build
 from kernel_builder.console.text import counted, size
 from kernel_builder.package.package import package
-from kernel_builder.publish.stage import stage
+from kernel_builder.publish.stage import stage, target_of
 from kernel_builder.toolchain.provision import provision
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class Built:
         work = f"{counted(len(self.result.compiled), 'unit')} compiled, {self.result.reused} reused"
         yield f"{work}, {size(self.toolchain.downloaded)} downloaded, {seconds:.1f} s"
         for outcome in self.outcomes:
-            moved = "already holds this" if outcome.status == "no-changes" else f"is at {outcome.commit[:12]}"
-            yield f"{self.hub}: {outcome.repo}@{outcome.branch} {moved}"
+            yield f"{self.hub}: {outcome.repo}@{outcome.branch} {_state(outcome)}"
         for outcome, distribution in zip(self.outcomes, self.distributions, strict=bool(self.outcomes)):
             call = f"get_kernel({outcome.repo!r}, version={distribution.kernel.version}, hub={str(self.hub)!r})"
             yield f'python -c "from kernel_loader import get_kernel; print({call})"'
@@ -83,6 +82,9 @@ def run_pipeline(
     prune: bool,
 ) -> Built:
     """Run every stage. Variants that fail a check are left out, and so are kernels without a sound variant."""
+    kernels = tuple({variant.kernel.name: variant.kernel for variant in plan.variants}.values())
+    for kernel in kernels if hub is not None else ():
+        target_of(kernel)  # a missing repository is found before the long part
     toolchain = provision(plan, settings, reporter)
     result = build(toolchain, settings, reporter, jobs=jobs, keep_going=keep_going)
     findings: dict[str, tuple[Finding, ...]] = {}
@@ -92,7 +94,7 @@ def run_pipeline(
     reporter.progress("checking", len(result.artefacts), len(result.artefacts))
     _say(findings, reporter)
     distributions = []
-    for kernel in {variant.kernel.name: variant.kernel for variant in plan.variants}.values():
+    for kernel in kernels:
         own = [a for a in result.artefacts if a.plan.kernel.name == kernel.name]
         if any(_sound(findings[a.plan.label]) for a in own):
             distributions.append(package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune))
@@ -105,6 +107,12 @@ def run_pipeline(
         outcomes=outcomes,
         hub=hub,
     )
+
+
+def _state(outcome: Outcome) -> str:
+    moved = "already holds this" if outcome.status == "no-changes" else f"is at {outcome.commit[:12]}"
+    dirty = ", from uncommitted sources" if outcome.dirty else ""
+    return f"{moved}{dirty}, {counted(len(outcome.untested), 'variant')} untested"
 
 
 def _sound(findings: Sequence[Finding]) -> bool:

@@ -33,6 +33,11 @@ _LOG_LINES = 40
 @click.option("--out", type=_FOLDER, default=Path("dist"), show_default=True, help="Where packaged variants are.")
 @click.option("--kernels-dir", type=_FOLDER, default=Path("kernels-src"), show_default=True, help="Where tests are.")
 @click.option("--tests", type=_FOLDER, help="Folder of tests; default: the kernel's own, else those in source.tar.gz.")
+@click.option(
+    "--across-cuda",
+    is_flag=True,
+    help="Also run variants made for another CUDA release than torch's: code that is launched through the driver can.",
+)
 @quiet_and_json
 def test(kernel: str | None, pytest_arguments: tuple[str, ...], **options: Any) -> int:
     """Run kernels' tests against packaged variants.
@@ -84,6 +89,7 @@ def _test_root(
     device: str,
     kernels_dir: Path,
     tests: Path | None,
+    across_cuda: bool,
 ) -> Tested:
     from kernel_builder.package.read import packaged_variants, unpack_sources
     from kernel_builder.test.test import run_tests
@@ -93,7 +99,9 @@ def _test_root(
         folder = tests or kernels_dir / variant.metadata.name / "tests"
         if tests is None and not folder.is_dir():
             folder = unpack_sources(variant, Path(scratch)) / variant.metadata.name / "tests"
-        return run_tests(root, tests=folder, device=device, reporter=reporter, arguments=arguments)
+        return run_tests(
+            root, tests=folder, device=device, reporter=reporter, arguments=arguments, across_cuda=across_cuda
+        )
 
 
 def _rows(root: Path, tested: Tested) -> list[tuple[str, ...]]:

@@ -37,7 +37,7 @@ def stage(distribution: Distribution, hub: Path, settings: Settings) -> Outcome:
         DigestError: The hub, or the dist tree, is damaged.
     """
     kernel = distribution.kernel
-    repo_id, branch = _target(kernel)
+    repo_id, branch = target_of(kernel)
     if not distribution.variants:
         raise PublishError("There is no variant to stage.", where=str(repo_id), hint="see what check found")
     repository = Repository(hub.absolute() / repo_folder(repo_id))
@@ -61,7 +61,12 @@ def stage(distribution: Distribution, hub: Path, settings: Settings) -> Outcome:
     )
 
 
-def _target(kernel: Kernel) -> tuple[RepoId, str]:
+def target_of(kernel: Kernel) -> tuple[RepoId, str]:
+    """Repository and branch that a kernel is staged to, from its build.toml.
+
+    Raises:
+        SpecError: It names none, or one that a hub cannot hold.
+    """
     where = f"{kernel.root / 'build.toml'}: general.hub"
     if kernel.hub.repo_id is None:
         hint = f'add [general.hub] with repo-id = "your-org/{kernel.name}"'

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.errors import NoVariantError, ToolchainError
 from kernel_builder.processes import run
 from kernel_builder.test.model import Machine, Unfit
 from kernel_loader.environment import Environment
+from kernel_loader.format.variants import Backend, parse
 from kernel_loader.select import refine, select
 
 if TYPE_CHECKING:
@@ -54,11 +56,16 @@ def probe(device: str, env: Mapping[str, str]) -> tuple[Environment, Machine]:
 
 
 def fitting(
-    variants: Sequence[PackagedVariant], environment: Environment, device: str
+    variants: Sequence[PackagedVariant], environment: Environment, device: str, *, across_cuda: bool = False
 ) -> tuple[tuple[PackagedVariant, ...], tuple[Unfit, ...]]:
-    """Split variants into those that can run and those that cannot, with the loader's reason."""
+    """Split variants into those that can run and those that cannot, with the loader's reason.
+
+    With ``across_cuda`` a variant made for another CUDA release than torch's counts as one that can run.
+    """
     fit, unfit = [], []
     for variant in variants:
+        if across_cuda:
+            environment = _with_cuda_of(variant.name, environment)
         # One at a time: every variant that fits is tested, not only the best one.
         selection = select([variant.name], environment, backend=device)
         decision = refine(selection, {variant.name: variant.metadata}.__getitem__, environment).decisions[0]
@@ -67,3 +74,10 @@ def fitting(
         else:
             unfit.append(Unfit(variant=variant.name, reason=decision.detail or decision.reason))
     return tuple(fit), tuple(unfit)
+
+
+def _with_cuda_of(name: str, environment: Environment) -> Environment:
+    backend = parse(name).backend
+    if isinstance(backend, Backend) and backend.name == environment.backend == "cuda":
+        return replace(environment, cuda=backend.version)
+    return environment

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 
 def run_tests(
-    distribution_root: Path, *, tests: Path, device: str, reporter: Reporter, arguments: Sequence[str] = ()
+    distribution_root: Path,
+    *,
+    tests: Path,
+    device: str,
+    reporter: Reporter,
+    arguments: Sequence[str] = (),
+    across_cuda: bool = False,
 ) -> Tested:
     """Test every packaged variant that can run on ``device`` and write its receipt beside the variants.
 
@@ -40,6 +46,7 @@ def run_tests(
         device: ``cpu`` or ``cuda``.
         reporter: Is told which variant runs.
         arguments: Further arguments for pytest; a receipt is only written when there are none.
+        across_cuda: Also test variants made for another CUDA release than torch's.
 
     Raises:
         UsageError: No variant or no tests are there.
@@ -53,7 +60,7 @@ def run_tests(
     variants = packaged_variants(distribution_root)
     base = {"PYTHONPATH": pathsep.join(_import_paths()), "PYTHONDONTWRITEBYTECODE": "1"}
     environment, machine = probe(device, base)
-    fit, unfit = fitting(variants, environment, device)
+    fit, unfit = fitting(variants, environment, device, across_cuda=across_cuda)
     if not fit:
         raise NoVariantError(
             f"None of {len(variants)} variants can run here on {device}.",

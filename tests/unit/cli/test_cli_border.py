@@ -138,6 +138,16 @@ def test_a_selection_that_leaves_nothing_is_exit_code_3(capsys, kernels_dir) -> 
     assert run(["plan", "--kernels-dir", str(kernels_dir), "--skip", "*"]) == 3
 
 
+def test_a_kernel_without_a_repository_fails_before_anything_is_fetched(capsys, kernels_dir, tmp_path) -> None:
+    hub = tmp_path / "hub"
+    out = tmp_path / "dist"
+    assert run(["build", "--kernels-dir", str(kernels_dir), "--stage", str(hub), "--out", str(out)]) == 2
+    err = capsys.readouterr().err
+    assert "names no repository" in err
+    assert 'repo-id = "your-org/toy"' in err
+    assert not (tmp_path / "store").exists()
+
+
 class Exploding:
     """A verb that fails in a chosen way."""
 

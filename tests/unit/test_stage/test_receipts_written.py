@@ -17,6 +17,7 @@ from kernel_loader.environment import Environment
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.digest import digest_of, variant_digest
 from kernel_loader.format.metadata import Metadata, dump_metadata
+from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,6 +166,16 @@ def test_a_gpu_that_a_variant_has_no_code_for_is_a_reason(dist) -> None:
     fit, unfit = fitting(packaged_variants(dist), gpu, "cuda")
     assert fit == ()
     assert unfit[0].reason == "has code for 8.0, the GPU is 9.0"
+
+
+def test_another_cuda_release_is_run_only_when_asked_for(dist) -> None:
+    add_variant(dist, CUDA, archs=("9.0",))
+    variants = packaged_variants(dist)
+    gpu = Environment(torch="2.13.0", cuda=MajorMinor(13, 0), backend="cuda", capabilities=((9, 0),))
+    fit, unfit = fitting(variants, gpu, "cuda")
+    assert (fit, unfit[0].variant) == ((), CUDA)
+    fit, unfit = fitting(variants, gpu, "cuda", across_cuda=True)
+    assert ([variant.name for variant in fit], unfit) == ([CUDA], ())
 
 
 def test_a_partial_run_writes_no_receipt(run, dist) -> None:
