@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel_builder.errors import CheckError, NoVariantError, UsageError
+from kernel_builder.package.read import packaged_variants
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.test import test as engine
 from kernel_builder.test.fitting import fitting
@@ -159,8 +160,6 @@ def test_on_a_gpu_the_receipt_names_it(run, dist) -> None:
 
 
 def test_a_gpu_that_a_variant_has_no_code_for_is_a_reason(dist) -> None:
-    from kernel_builder.package.read import packaged_variants
-
     add_variant(dist, CUDA.replace("cu128", "cu130"), archs=("8.0",))
     gpu = Environment.from_dict({"torch": "2.13.0", "cuda": "13.0", "capabilities": ["9.0"]})
     fit, unfit = fitting(packaged_variants(dist), gpu, "cuda")
