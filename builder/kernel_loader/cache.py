@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernel_loader.errors import LoaderError
-from kernel_loader.format.hubstore import RepoId, commit_id, commit_path, is_commit_id, ref_folder
+from kernel_loader.format.hubstore import RepoId, commit_path, is_commit_id, ref_folder
 from kernel_loader.locks import exclusive
 from kernel_loader.stamps import StampFolder, write_atomic
 
@@ -62,12 +62,11 @@ class CachedRepo:
         return text if is_commit_id(text) else None
 
     def commit(self, commit: str) -> bytes | None:
-        """JSON of a commit, None when it is not here or is not the one that its id names."""
+        """JSON of a commit as it lies here, None when it does not."""
         try:
-            data = (self.folder / commit_path(commit)).read_bytes()
+            return (self.folder / commit_path(commit)).read_bytes()
         except OSError:
             return None
-        return data if commit_id(data) == commit else None
 
     @contextmanager
     def writing(self) -> Iterator[Path]:

@@ -42,7 +42,7 @@ def fetch(source: HubSource, variant: str, cached: CachedRepo, *, again: bool = 
 
 def _remembered(source: HubSource, cached: CachedRepo) -> bool:
     known_head = source.revision == source.commit or cached.head(source.revision) == source.commit
-    return known_head and cached.commit(source.commit) is not None
+    return known_head and cached.commit(source.commit) == source.commit_json
 
 
 def _copy(source: HubSource, variant: str, folder: Path) -> None:

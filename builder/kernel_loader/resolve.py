@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_loader.cache import Cache
-from kernel_loader.errors import NotFoundError, UsageError
-from kernel_loader.format.hubstore import HubStoreError, is_commit_id
+from kernel_loader.errors import DigestMismatch, NotFoundError, UsageError
+from kernel_loader.format.hubstore import HubStoreError, commit_id, is_commit_id
 from kernel_loader.format.references import Reference, check_revision
 from kernel_loader.format.versions import branch_of
 from kernel_loader.hub import HubRepo, parse_tree
@@ -106,5 +106,7 @@ def _from_cache(reference: Reference, revision: str, folder: Path | None, settin
         )
     _log.warning("%s: %s, so commit %s from the cache is used", reference, absent, commit)
     data = cached.commit(commit)
+    if data is not None and commit_id(data) != commit:
+        raise DigestMismatch(f"The cached commit {commit} has other bytes than its id says.", where=str(cached.folder))
     tree = None if data is None else parse_tree(data, where=str(cached.folder)).tree
     return CachedSource(repo=reference.repo, cached=cached, revision=revision, commit=commit, tree=tree)

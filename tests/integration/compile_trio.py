@@ -5,20 +5,22 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kernel_builder.compile.build import build
-from kernel_builder.compile.model import BuildResult
 from kernel_builder.plan.matrix import Matrix, Row, default_matrix
 from kernel_builder.plan.plan import make_plan
 from kernel_builder.plan.selection import Selection
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.settings import Settings
 from kernel_builder.spec.read import read_kernel
-from kernel_builder.toolchain.model import Toolchain
 from kernel_builder.toolchain.provision import provision
 from kernel_loader.format.variants import Backend
 from kernel_loader.format.versions import MajorMinor
+
+if TYPE_CHECKING:
+    from kernel_builder.compile.model import BuildResult
+    from kernel_builder.toolchain.model import Toolchain
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +80,9 @@ class Bench:
         plan = make_plan([read_kernel(self.folder)], selection=Selection.parse(**selection), matrix=MATRIX)
         return provision(plan, Settings.from_environment(), SilentReporter())
 
-    def build(self, toolchain: Toolchain | None = None, *, keep_going: bool = False, **selection: list[str]) -> BuildResult:
+    def build(
+        self, toolchain: Toolchain | None = None, *, keep_going: bool = False, **selection: list[str]
+    ) -> BuildResult:
         self.notes = Notes()
         settings = replace(Settings.from_environment(), store=self.store)
         return build(toolchain or self.toolchain(**selection), settings, self.notes, keep_going=keep_going)

@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from compile_trio import Bench
 from elftools.elf.elffile import ELFFile
 
-from compile_trio import Bench
-from kernel_builder.compile.model import Artefact, BuildResult
 from kernel_builder.settings import Settings
+
+if TYPE_CHECKING:
+    from kernel_builder.compile.model import Artefact, BuildResult
 
 pytestmark = pytest.mark.toolchain
 
@@ -131,9 +134,7 @@ def test_results_cannot_be_written(result: BuildResult) -> None:
             assert path.stat().st_mode & 0o777 == 0o444
 
 
-def test_every_compiler_in_the_log_is_the_host_compiler_or_lies_in_the_store(
-    bench: Bench, result: BuildResult
-) -> None:
+def test_every_compiler_in_the_log_is_the_host_compiler_or_lies_in_the_store(bench: Bench, result: BuildResult) -> None:
     assert result.log is not None
     commands = [line for line in result.log.read_text().splitlines() if line and not line.startswith("#")]
     host = bench.toolchain().host.cxx
@@ -165,4 +166,3 @@ def test_another_folder_store_and_number_of_jobs_give_the_same_bytes(
     assert library == theirs.library.read_bytes()
     assert b"kernel/csrc/hopper.cu" in library
     assert str(tmp_path).encode() not in library
-

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-
 from compile_trio import Bench
+
 from kernel_builder.compile import run as compile_run
 from kernel_loader.format.versions import MajorMinor
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.toolchain
 
@@ -22,7 +25,11 @@ TOOLKITS = ("12.8", "13.0")
 
 
 def device(name: str, toolkits: tuple[str, ...] = TOOLKITS) -> set[str]:
-    targets = {"plus": ("sm_80", "sm_90", "compute_90"), "times": ("sm_80", "sm_90", "compute_90"), "hopper": ("sm_90a",)}
+    targets = {
+        "plus": ("sm_80", "sm_90", "compute_90"),
+        "times": ("sm_80", "sm_90", "compute_90"),
+        "hopper": ("sm_90a",),
+    }
     return {f"trio: csrc/{name}.cu {t} [device {name}, CUDA {k}]" for t in targets[name] for k in toolkits}
 
 
@@ -96,7 +103,9 @@ def test_a_header_of_the_shared_code_reaches_its_includers_only(bench: Bench) ->
 
 
 def test_a_changed_flag_reaches_its_component_only(bench: Bench) -> None:
-    bench.edit("build.toml", '"csrc/step_cpu.cpp", "csrc/step.h"]', '"csrc/step_cpu.cpp", "csrc/step.h"]\ncxx-flags = ["-O3"]')
+    bench.edit(
+        "build.toml", '"csrc/step_cpu.cpp", "csrc/step.h"]', '"csrc/step_cpu.cpp", "csrc/step.h"]\ncxx-flags = ["-O3"]'
+    )
     result = bench.build()
     assert set(result.compiled) == {"trio: csrc/step_cpu.cpp [trio_cpu]"} | IDENTITIES | LINKS
     assert "flags changed (+-O3): trio: csrc/step_cpu.cpp [trio_cpu]" in bench.notes.notes

@@ -21,7 +21,7 @@ class Fatbin:
 
     def __init__(self, library: str) -> None:
         self._library = ctypes.CDLL(library)
-        self._suffix = _suffix(Path(library))
+        self._suffix = release_suffix(Path(library))
         self._handle = ctypes.c_void_p()
         options = (ctypes.c_char_p * 2)(b"-64", b"-compress=false")
         self._call("Create", ctypes.byref(self._handle), options, 2)
@@ -57,7 +57,7 @@ class Fatbin:
         raise SystemExit(f"error: nvFatbin{name} is not in this toolkit's library")
 
 
-def _suffix(library: Path) -> str:
+def release_suffix(library: Path) -> str:
     """``_12_8``: the library's functions carry its release, its file name does not."""
     found = re.search(rb"__nvFatbinCreate(_\d+_\d+)\0", library.read_bytes())
     return found[1].decode() if found else ""

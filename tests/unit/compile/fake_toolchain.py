@@ -9,9 +9,9 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_builder.compile.build import build
-from kernel_builder.compile.model import BuildResult
 from kernel_builder.plan.model import Plan, VariantPlan
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.settings import Settings
@@ -20,6 +20,9 @@ from kernel_builder.spec.model import Component, Kernel, Torch
 from kernel_builder.toolchain.model import Floor, HostCompiler, Toolchain, TorchSdk
 from kernel_loader.format.variants import parse
 from kernel_loader.format.versions import MajorMinor
+
+if TYPE_CHECKING:
+    from kernel_builder.compile.model import BuildResult
 
 TORCH = MajorMinor(2, 10)
 
@@ -141,7 +144,9 @@ class Workshop:
             host=HostCompiler(cxx=cxx, cc=cxx, version=(12, 2, 0), identity=self.identity),
             floor=Floor(root=nowhere, torch=nowhere, archive=nowhere / "a", digest="floor", link={"cpu": ("-lfloor",)}),
             toolkits={},
-            sdks={TORCH: TorchSdk(version=TORCH, release="2.10.0", digest="sdk", root=nowhere, include=(nowhere / "i",))},
+            sdks={
+                TORCH: TorchSdk(version=TORCH, release="2.10.0", digest="sdk", root=nowhere, include=(nowhere / "i",))
+            },
         )
 
     def build(self, *, jobs: int | None = None, keep_going: bool = False) -> BuildResult:

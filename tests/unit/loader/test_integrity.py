@@ -185,6 +185,21 @@ def test_links_into_the_blobs_of_the_same_cached_repository_are_followed(tmp_pat
     assert kernel_loader.get_local_kernel(folder).scale(1) == 11
 
 
+def test_a_link_that_leads_elsewhere_after_verification_is_not_followed(tmp_path, uid):
+    repo, library = tmp_path / "kernels--acme--toy", f"_toy_cpu_{uid}.abi3.so"
+    folder = repo / "snapshots" / ("a" * 40) / "build" / "torch-cpu"
+    init = f"def late():\n    from . import _toy_cpu_{uid}\n"
+    write_files(folder, variant_files(uid, files={**files_of(init=init), library: b"no library"}))
+    write_files(repo / "blobs", {"one": b"no library", "two": b"another"})
+    (folder / library).unlink()
+    (folder / library).symlink_to(repo / "blobs" / "one")
+    module = kernel_loader.get_local_kernel(folder)
+    (folder / library).unlink()
+    (folder / library).symlink_to(repo / "blobs" / "two")
+    with pytest.raises(kernel_loader.DigestMismatch, match="changed after it was verified"):
+        module.late()
+
+
 def test_a_pipe_does_not_hang_the_loader(folder):
     os.mkfifo(folder / "pipe")
     refused(folder, "pipe is no regular file")

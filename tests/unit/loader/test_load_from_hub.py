@@ -216,6 +216,28 @@ def test_an_incomplete_cache_without_its_hub_says_what_is_missing(hub, uid):
         kernel_loader.get_kernel(REPO, version=1, hub=hub)
 
 
+def test_changed_metadata_in_the_cache_is_refused(hub, uid):
+    """metadata.json is not part of its own digest; the commit vouches for it."""
+    publish(hub, REPO, "v1", {"torch-cpu": variant_files(uid)})
+    metadata = kernel_loader.install_kernel(REPO, version=1, hub=hub) / "metadata.json"
+    metadata.write_bytes(metadata.read_bytes().replace(b"Apache", b"apache"))
+    with pytest.raises(kernel_loader.DigestMismatch, match=r"metadata\.json is not what the commit says"):
+        kernel_loader.get_kernel(REPO, version=1, hub=hub)
+
+
+def test_a_changed_commit_in_the_cache_is_refused_without_the_hub_and_healed_with_it(hub, uid, cache, monkeypatch):
+    commit = publish(hub, REPO, "v1", {"torch-cpu": variant_files(uid)})
+    kernel_loader.install_kernel(REPO, version=1, hub=hub)
+    kept = cache / "kernels--acme--toy" / "commits" / f"{commit}.json"
+    right = kept.read_bytes()
+    kept.write_bytes(right.replace(b'"test"', b'"evil"'))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(kernel_loader.DigestMismatch, match="cached commit"):
+        kernel_loader.get_kernel(REPO, version=1)
+    kernel_loader.install_kernel(REPO, version=1, hub=hub)
+    assert kept.read_bytes() == right
+
+
 def test_unfinished_copies_of_a_killed_process_are_neither_used_nor_kept(hub, uid, cache):
     publish(hub, REPO, "v1", {"torch-cpu": variant_files(uid)})
     leftover = cache / "kernels--acme--toy" / "incoming" / "copy"

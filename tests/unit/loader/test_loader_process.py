@@ -69,18 +69,29 @@ def test_every_public_name_exists():
     finish(python(code))
 
 
-def test_many_processes_copy_a_kernel_once(hub, uid, cache):
+def test_many_processes_copy_a_kernel_once(hub, uid, tmp_path):
     publish(hub, "acme/toy", "v1", {"torch-cpu": variant_files(uid)})
     code = f"""
-    import sys
+    import pathlib, sys, time
     {textwrap.indent(PRELUDE, "    ").strip()}
     import kernel_loader.fetch as fetch
     original, copies = fetch._copy, []
-    fetch._copy = lambda *a: (copies.append(1), original(*a))
+
+    def copy(*arguments):
+        copies.append(1)
+        time.sleep(0.3)
+        original(*arguments)
+
+    fetch._copy = copy
+    print("ready", flush=True)
+    while not pathlib.Path(sys.argv[2]).exists():
+        time.sleep(0.005)
     assert kernel_loader.get_kernel("acme/toy", version=1, hub=sys.argv[1]).scale(1) == 11
     print(len(copies))
     """
-    processes = [python(code, hub) for _ in range(6)]
+    processes = [python(code, hub, tmp_path / "go") for _ in range(4)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 4
+    (tmp_path / "go").touch()
     assert sum(int(finish(process)) for process in processes) == 1
 
 
