@@ -38,6 +38,7 @@ lint: $(VENV)/.lint  ## Style, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python ci/documents.py --check
 
 clean:  ## Remove dist and caches; the store of toolkits stays
 	rm -rf dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+VARIABLES = {
+    "KERNEL_BUILDER_CACHE": "folder of toolkits, SDKs and compiled units; default `~/.cache/kernel-builder`",
+    "XDG_CACHE_HOME": "used instead of `~/.cache`",
+    "MAX_JOBS": "most compile steps at once; default: bounded by cores and 80 % of the memory",
+    "CXX": "host C++ compiler, GCC 9 or newer; default: `c++`, then `g++` on PATH",
+    "CC": "host C compiler",
+    "TORCH_CUDA_ARCH_LIST": "narrows the architectures that kernels ask for, never adds: `9.0a;12.0+PTX`, `Hopper`",
+    "SOURCE_DATE_EPOCH": "time stamp inside source archives; default 0",
+    "NO_COLOR": "no colours",
+    "KERNEL_BUILDER_DEBUG": "`1`: tracebacks instead of one-sentence errors",
+    "PATH": "where programs are looked for; no CUDA program is",
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """What the user's environment says; see the table in the README.

@@ -13,6 +13,16 @@ from kernel_loader.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+VARIABLES = {
+    "KERNELS_CACHE": "folder of fetched kernels; default: that of the Hub client",
+    "HF_HUB_CACHE": "the Hub client's cache; default `$HF_HOME/hub`",
+    "HF_HOME": "the Hub client's home; default `~/.cache/huggingface`",
+    "XDG_CACHE_HOME": "used instead of `~/.cache`",
+    "KERNEL_LOADER_HUB": "folder hub to load from when a call names none",
+    "LOCAL_KERNELS": "folders that replace repositories: `org/a=path:org/b=path`",
+    "HF_HUB_OFFLINE": "`1`: load from the cache only",
+    "KERNEL_BUILDER_DEBUG": "`1`: tracebacks instead of one-sentence errors",
+}
 # A path may hold colons: only a colon that begins the next "org/name=" separates entries.
 _NEXT_ENTRY = re.compile(r":(?=[^:=/]+/[^:=/]+=)")
 

@@ -56,9 +56,7 @@ def _calls(tree: ast.AST) -> set[str]:
     ],
 )
 def test_side_effects_live_in_their_rooms(name: str, allowed: set[str]) -> None:
-    users = {
-        m.relative_to(ROOT / "builder").as_posix() for m in MODULES if name in _calls(ast.parse(m.read_text()))
-    }
+    users = {m.relative_to(ROOT / "builder").as_posix() for m in MODULES if name in _calls(ast.parse(m.read_text()))}
     assert users <= allowed
 
 

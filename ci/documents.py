@@ -1,0 +1,104 @@
+"""Writes the generated parts of README.md and docs/build-toml.md; with --check only says whether they are true.
+
+python ci/documents.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from kernel_builder import settings as builder_settings
+from kernel_builder.errors import EXIT_CODES
+from kernel_builder.plan.plan import make_plan
+from kernel_builder.plan.selection import Selection
+from kernel_builder.spec.read import find_kernels
+from kernel_builder.spec.schema import documentation
+from kernel_loader import settings as loader_settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows])
+
+
+def kernels() -> str:
+    rows = [
+        (f"[{k.name}](kernels-src/{k.name}/CARD.md)", f"v{k.version}", ", ".join(k.backends), k.hub.repo_id or "")
+        for k in find_kernels((), ROOT / "kernels-src")
+    ]
+    return table(("kernel", "version", "backends", "repository"), rows)
+
+
+def matrix() -> str:
+    plan = make_plan(find_kernels((), ROOT / "kernels-src"), selection=Selection(), cuda_archs=None)
+    names = sorted(
+        {(str(v.variant), v.stable, str(v.variant.framework.version), v.toolkit) for v in plan.variants}, key=str
+    )
+    rows = [
+        (f"`{name}`", f"{torch} {'and newer' if stable else 'only'}", f"{cuda} … {cuda.major}.x" if cuda else "–")
+        for name, stable, torch, cuda in names
+    ]
+    return table(("variant", "torch", "CUDA of torch"), rows)
+
+
+def variables() -> str:
+    read = {"builder": builder_settings.VARIABLES, "loader": loader_settings.VARIABLES}
+    meanings = {name: text for texts in read.values() for name, text in texts.items()}
+    rows = [
+        (f"`{name}`", ", ".join(package for package, texts in read.items() if name in texts), text)
+        for name, text in meanings.items()
+    ]
+    return table(("variable", "read by", "meaning"), rows)
+
+
+def exit_codes() -> str:
+    return table(("code", "meaning"), [(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+
+
+def keys() -> str:
+    rows = [(file, code(table), code(key), kind, meaning) for file, table, key, kind, meaning in documentation()]
+    return table(("file", "table", "key", "type", "meaning"), rows)
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+PARTS = {
+    "README.md": {"kernels": kernels, "matrix": matrix, "variables": variables, "exit codes": exit_codes},
+    "docs/build-toml.md": {"keys": keys},
+}
+
+
+def rendered(text: str, parts: dict) -> str:
+    """The document with every part between its markers made anew."""
+    for name, make in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+        before, marker, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not marker or not closed:
+            raise SystemExit(f"the marker {begin} or its end is missing")
+        text = f"{before}{begin}\n{make()}\n{end}{after}"
+    return text
+
+
+def main() -> int:
+    stale = []
+    for name, parts in PARTS.items():
+        path = ROOT / name
+        before = path.read_text(encoding="utf-8")
+        after = rendered(before, parts)
+        if after != before:
+            stale.append(name)
+            if "--check" not in sys.argv[1:]:
+                path.write_text(after, encoding="utf-8")
+    print("\n".join(f"{name} was out of date" for name in stale) or "documents are up to date")
+    return 1 if stale and "--check" in sys.argv[1:] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
