@@ -199,6 +199,8 @@ def _install(
     source = open_source(reference, hub, settings)
     installed = install(source, probe(), wish, settings)
     _note_versions(source, installed, version_of(reference.revision or ""))
+    if installed.metadata.dirty and not isinstance(source, LocalSource):
+        _log.warning("%s: %s was built from uncommitted sources", source.label, installed.variant)
     return source, installed
 
 

@@ -14,9 +14,9 @@ from kernel_builder.check.elf import NotAnElfError
 from kernel_builder.check.fatbin import Region, read_fatbins
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.settings import Settings
-from kernel_builder.toolchain.fetch import Supply
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.nvrtc import provide_toolkit
+from kernel_builder.toolchain.supply import Supply
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.versions import MajorMinor
 

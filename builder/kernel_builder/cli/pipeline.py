@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kernel_builder.check.check import check_artefact
+from kernel_builder.check.memory import remembered
 from kernel_builder.compile.build import build
 from kernel_builder.console.text import counted, size
 from kernel_builder.package.package import package
 from kernel_builder.publish.stage import stage, target_of
+from kernel_builder.spec.identity import source_digest
+from kernel_builder.test.importing import import_variants
 from kernel_builder.toolchain.provision import provision
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel_builder.check.model import Finding
-    from kernel_builder.compile.model import BuildResult
+    from kernel_builder.compile.model import Artefact, BuildResult
     from kernel_builder.package.model import Distribution, PackagedVariant
     from kernel_builder.plan.model import Plan
     from kernel_builder.publish.model import Outcome
@@ -90,14 +93,15 @@ def run_pipeline(
     findings: dict[str, tuple[Finding, ...]] = {}
     for index, artefact in enumerate(result.artefacts):
         reporter.progress("checking", index, len(result.artefacts), artefact.plan.label)
-        findings[artefact.plan.label] = check_artefact(artefact, toolchain)
+        findings[artefact.plan.label] = _checked(artefact, toolchain, settings)
     reporter.progress("checking", len(result.artefacts), len(result.artefacts))
-    _say(findings, reporter)
     distributions = []
     for kernel in kernels:
         own = [a for a in result.artefacts if a.plan.kernel.name == kernel.name]
         if any(_sound(findings[a.plan.label]) for a in own):
-            distributions.append(package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune))
+            made = package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune)
+            distributions.append(_imported(made, findings, settings, reporter))
+    _say(findings, reporter)
     outcomes = tuple(stage(d, hub, settings) for d in distributions) if hub is not None else ()
     return Built(
         toolchain=toolchain,
@@ -107,6 +111,28 @@ def run_pipeline(
         outcomes=outcomes,
         hub=hub,
     )
+
+
+def _checked(artefact: Artefact, toolchain: Toolchain, settings: Settings) -> tuple[Finding, ...]:
+    def check() -> tuple[Finding, ...]:
+        from kernel_builder.check.check import check_artefact
+
+        return check_artefact(artefact, toolchain)
+
+    plan = artefact.plan
+    # A library in the store is named by the key of all that it was made from.
+    question = (artefact.library.parent.name, source_digest(plan.kernel), json.dumps(plan.to_json(), sort_keys=True))
+    return remembered(settings.store, ("artefact", toolchain.sdks[plan.sdk].digest, *question), check)
+
+
+def _imported(
+    made: Distribution, findings: dict[str, tuple[Finding, ...]], settings: Settings, reporter: Reporter
+) -> Distribution:
+    """The distribution without variants that turn out not to import; what was found is added to ``findings``."""
+    for name, found in import_variants(made, settings.store, reporter):
+        findings[f"{made.kernel.name}/{name}"] += found
+    sound = tuple(v for v in made.variants if _sound(findings[f"{made.kernel.name}/{v.name}"]))
+    return replace(made, variants=sound)
 
 
 def _state(outcome: Outcome) -> str:

@@ -81,8 +81,8 @@ def lock(names: tuple[str, ...], **options: Any) -> None:
 
 def _items(settings: Settings) -> dict[str, tuple[LockedItem, Path | None]]:
     """Name → item and its folder, None when it is not in the store."""
-    from kernel_builder.toolchain.fetch import Supply
     from kernel_builder.toolchain.lock import read_lock
+    from kernel_builder.toolchain.supply import Supply
 
     pinned = read_lock()
     named = {str(version): item for version, item in pinned.toolkits.items()}

@@ -50,8 +50,7 @@ def _describe(
         metadata = parse_metadata(data, where=f"build/{name}/{METADATA}")
     except MetadataError as e:
         raise DigestError("A variant of the hub has no readable metadata.", where=name, detail=str(e)) from e
-    kernel = (metadata.provenance or {}).get("kernel")
-    row |= {"digest": variant_digest(data), "id": metadata.id, "dirty": kernel["dirty"] if kernel else None}
+    row |= {"digest": variant_digest(data), "id": metadata.id, "dirty": metadata.dirty}
     return str(metadata.builder.get("source-digest", "")), row
 
 

@@ -15,7 +15,7 @@ class Outcome:
         repo: ``org/name``.
         commit: Head of the branch afterwards.
         added, removed, kept: Number of files that are new or changed, gone, and as before.
-        untested: Staged variants without a receipt that says ``passed``.
+        untested: Staged variants without a receipt of level A or B that says ``passed``.
         dirty: Whether the sources differ from their commit, None when there is no repository.
     """
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def level_of(path: Path) -> str:
-    """``A`` when the receipt says that its tests passed, ``failed`` when they did not, ``none`` without a receipt."""
+    """``A`` when tests passed on a device, ``C`` when it only imported, ``failed``, or ``none`` without a receipt."""
     if not path.is_file():
         return "none"
     try:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kernel_builder.errors import ToolchainError
 from kernel_builder.processes import find_program
-from kernel_builder.toolchain.fetch import Supply
 from kernel_builder.toolchain.host import find_host_compiler
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.pip_settings import read_pip_settings
+from kernel_builder.toolchain.supply import Supply
 
 if TYPE_CHECKING:
     from pathlib import Path

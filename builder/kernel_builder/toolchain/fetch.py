@@ -1,15 +1,13 @@
-"""Brings a locked toolkit or SDK into the store: finds its wheels, takes their members, proves their digest."""
+"""Takes a locked wheel's members from the first place that has the right bytes."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import DigestError, ToolchainError
-from kernel_builder.toolchain.index.places import Index, WrongBytesError
+from kernel_builder.toolchain.index.places import WrongBytesError
 from kernel_builder.toolchain.index.transfer import Meter, RemoteFile
-from kernel_builder.toolchain.pip_settings import read_pip_settings
-from kernel_builder.toolchain.store import install, tree_digest
+from kernel_builder.toolchain.store import tree_digest
 from kernel_builder.toolchain.wheels import UnfitWheelError, read_directory, run_bytes, select, unpack
 
 if TYPE_CHECKING:
@@ -18,63 +16,9 @@ if TYPE_CHECKING:
 
     from kernel_builder.errors import KernelBuilderError
     from kernel_builder.reporting import Reporter
-    from kernel_builder.settings import Settings
-    from kernel_builder.toolchain.index.places import Candidate
-    from kernel_builder.toolchain.lock import LockedFile, LockedItem, LockedWheel
+    from kernel_builder.toolchain.index.places import Candidate, Index
+    from kernel_builder.toolchain.lock import LockedFile, LockedWheel
     from kernel_builder.toolchain.wheels import ByteSource
-
-_FOLDERS = {"toolkit": ("toolkits", "nvrtc"), "torch": ("sdks", "torch")}
-
-
-class Supply:
-    """Where locked items come from: the store, else the index, which is set up when it is first needed."""
-
-    def __init__(self, settings: Settings, reporter: Reporter) -> None:
-        self._settings, self._reporter = settings, reporter
-
-    @cached_property
-    def _index(self) -> Index:
-        return Index(read_pip_settings(self._settings.path, self._reporter), self._reporter)
-
-    @property
-    def received(self) -> int:
-        """Bytes fetched over the network so far."""
-        return self._index.received if "_index" in self.__dict__ else 0
-
-    def close(self) -> None:
-        """Close the index's connections, if there are any."""
-        if "_index" in self.__dict__:
-            self._index.close()
-
-    def folder_of(self, item: LockedItem) -> Path:
-        """Where the item lies in the store, or would."""
-        kind, name = _FOLDERS[item.kind]
-        return self._settings.store / kind / f"{name}-{item.release}-{item.digest[:12]}"
-
-    def fetch(self, item: LockedItem) -> Path:
-        """The item's folder, downloaded first if the store lacks it.
-
-        Raises:
-            ToolchainError: No index has one of its wheels, or the store cannot be written.
-            DigestError: Wheels of the right name were found, but none holds the locked bytes.
-        """
-        target = self.folder_of(item)
-        return install(
-            self._settings.store,
-            target.parent.name,
-            target.name,
-            lambda scratch: self._fill(item, scratch),
-            self._reporter,
-        )
-
-    def _fill(self, item: LockedItem, scratch: Path) -> None:
-        files: dict[str, str] = {}
-        for wheel in item.wheels:
-            files.update(take(wheel, self._index, scratch, self._reporter))
-        if tree_digest(files) != item.digest:
-            raise DigestError(
-                f"The files of {item.label} are not those that the lock names.", hint="reinstall kernel-builder"
-            )
 
 
 def take(wheel: LockedWheel, index: Index, folder: Path, reporter: Reporter) -> dict[str, str]:

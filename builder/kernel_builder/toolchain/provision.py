@@ -6,12 +6,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import ToolchainError
-from kernel_builder.toolchain.fetch import Supply
 from kernel_builder.toolchain.floor import make_floor
 from kernel_builder.toolchain.host import find_host_compiler
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.model import Toolchain
 from kernel_builder.toolchain.nvrtc import provide_toolkit
+from kernel_builder.toolchain.supply import Supply
 from kernel_builder.toolchain.torch_sdk import provide_sdk
 
 if TYPE_CHECKING:

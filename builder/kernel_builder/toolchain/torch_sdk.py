@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kernel_builder.toolchain.model import TorchSdk
 
 if TYPE_CHECKING:
-    from kernel_builder.toolchain.fetch import Supply
     from kernel_builder.toolchain.lock import LockedItem
+    from kernel_builder.toolchain.supply import Supply
 
 
 def provide_sdk(item: LockedItem, supply: Supply) -> TorchSdk:

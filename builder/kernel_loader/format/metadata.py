@@ -62,6 +62,13 @@ class Metadata:
         """The kernel name as a Python identifier."""
         return self.name.replace("-", "_")
 
+    @property
+    def dirty(self) -> bool | None:
+        """Whether the sources differed from their commit when it was built; None when that was not recorded."""
+        kernel = (self.provenance or {}).get("kernel")
+        dirty = kernel.get("dirty") if isinstance(kernel, dict) else None
+        return dirty if isinstance(dirty, bool) else None
+
 
 def parse_metadata(data: bytes | str, *, where: str) -> Metadata:
     """Read metadata.json. Unknown keys are ignored; files from before a key existed get a default.

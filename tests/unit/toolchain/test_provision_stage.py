@@ -12,9 +12,9 @@ from kernel_builder.errors import ToolchainError
 from kernel_builder.settings import Settings
 from kernel_builder.toolchain import provision as stage
 from kernel_builder.toolchain.doctor import examine
-from kernel_builder.toolchain.fetch import Supply
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.model import Floor
+from kernel_builder.toolchain.supply import Supply
 from kernel_loader.format.versions import MajorMinor
 
 LOCK = read_lock()
