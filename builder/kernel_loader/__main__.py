@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from kernel_loader import commands
@@ -27,7 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = None
     try:
         settings = Settings.from_environment()
-        result = _run(arguments, settings)
+        with warnings.catch_warnings():
+            # torch warns, while it is imported, about packages that it would like to have.
+            warnings.simplefilter("ignore")
+            result = _run(arguments, settings)
     except LoaderError as e:
         if settings is not None and settings.debug:
             raise

@@ -72,7 +72,7 @@ def count(x):
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A folder with ``kernels-src``. ``store`` has the downloads of the machine's store and compiled units of its own."""
+    """A folder with ``kernels-src``. ``store`` has the machine's downloads, and compiled units of its own."""
 
     place: Path
     store: Path

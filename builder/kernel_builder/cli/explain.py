@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from kernel_builder.cli.options import epilog
+from kernel_builder.processes import run
 
 
 @click.command(
@@ -14,6 +17,8 @@ from kernel_builder.cli.options import epilog
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def explain(arguments: tuple[str, ...]) -> int:
     """Say which variant loads here, and why not the others."""
-    from kernel_loader.__main__ import main
-
-    return main(["explain", *arguments])
+    # A process of its own: it imports torch, which a builder never does.
+    done = run([sys.executable, "-m", "kernel_loader", "explain", *arguments])
+    click.echo(done.stdout, nl=False)
+    click.echo(done.stderr, nl=False, err=True)
+    return done.status
