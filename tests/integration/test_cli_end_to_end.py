@@ -69,7 +69,7 @@ def test_the_printed_line_loads_the_kernel(place) -> None:
     argv = [sys.executable, "-c", code]
     loaded = subprocess.run(argv, cwd=place, env=env, capture_output=True, text=True, check=False)
     assert loaded.returncode == 0, loaded.stderr
-    assert "_rmsnorm_cpu_" in loaded.stdout
+    assert "<module '_rmsnorm_" in loaded.stdout
 
 
 def test_tests_write_receipts_that_staging_takes_along(place) -> None:

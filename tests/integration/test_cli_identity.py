@@ -123,7 +123,8 @@ def test_the_builder_process_never_imports_torch(tmp_path: Path) -> None:
         "from kernel_builder.cli.main import run\n"
         "hub, out = sys.argv[1:]\n"
         "status = run(['build', 'rmsnorm', '--out', out, '--stage', hub, '-q'])\n"
-        "status = status or run(['explain', 'kernel-builder/rmsnorm', '--version', '1', '--hub', hub])\n"
+        "explain = ['explain', 'kernel-builder/rmsnorm', '--version', '1', '--backend', 'cpu', '--hub', hub]\n"
+        "status = status or run(explain)\n"
         "heavy = {'torch', 'numpy', 'triton'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else status)\n"
     )

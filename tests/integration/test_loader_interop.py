@@ -86,7 +86,8 @@ def test_both_hash_a_folder_alike(tmp_path):
 
 def test_their_loader_loads_our_folder(tmp_path):
     write_files(tmp_path / "build" / "torch-cpu", variant_files("theirs1"))
-    code = "import kernels, sys, pathlib; print(kernels.get_local_kernel(pathlib.Path(sys.argv[1])).scale(2))"
+    load = "kernels.get_local_kernel(pathlib.Path(sys.argv[1]), backend='cpu')"
+    code = f"import kernels, sys, pathlib; print({load}.scale(2))"
     assert python(code, tmp_path).splitlines()[-1] == "21"
 
 
@@ -95,8 +96,9 @@ def test_their_loader_loads_offline_what_we_cached(tmp_path, monkeypatch, wanted
     hub = tmp_path / "hub"
     monkeypatch.setenv("KERNELS_CACHE", str(tmp_path / "cache"))
     commit = publish(hub, "acme/toy", "v1", {"torch-cpu": variant_files("theirs2")})
-    kernel_loader.install_kernel("acme/toy", version=1, hub=hub)
-    code = f"import kernels, sys; print(kernels.get_kernel('acme/toy', {wanted}, trust_remote_code=True).scale(2))"
+    kernel_loader.install_kernel("acme/toy", version=1, backend="cpu", hub=hub)
+    arguments = f"'acme/toy', {wanted}, backend='cpu', trust_remote_code=True"
+    code = f"import kernels, sys; print(kernels.get_kernel({arguments}).scale(2))"
     variables = {"KERNELS_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
     assert python(code, commit, **variables).splitlines()[-1] == "21"
 
@@ -151,5 +153,5 @@ def test_our_loader_loads_their_cache_layout(tmp_path, monkeypatch):
         write_files(repo / "blobs", {f"blob{number}": data})
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).symlink_to(os.path.relpath(repo / "blobs" / f"blob{number}", (folder / path).parent))
-    module = kernel_loader.get_kernel("acme/toy", revision=commit)
+    module = kernel_loader.get_kernel("acme/toy", revision=commit, backend="cpu")
     assert module.value == 4

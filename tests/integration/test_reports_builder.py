@@ -311,7 +311,7 @@ def test_uncommitted_sources_are_recorded_and_said(project: Project) -> None:
     code = (
         "import logging, sys, kernel_loader\n"
         "logging.basicConfig(stream=sys.stdout, format='%(levelname)s %(message)s')\n"
-        "kernel_loader.get_kernel('acme/toy', version=1, hub=sys.argv[1])\n"
+        "kernel_loader.get_kernel('acme/toy', version=1, backend='cpu', hub=sys.argv[1])\n"
     )
     said = python(code, project.place / "hub", KERNELS_CACHE=str(project.place / "cache"))
     assert "WARNING" in said
