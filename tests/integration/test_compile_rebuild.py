@@ -150,4 +150,4 @@ def test_a_truncated_result_is_not_taken(bench: Bench) -> None:
     result = bench.build()
     assert result.compiled == ("trio/torch-stable-abi210-cpu-x86_64-linux",)
     assert result.artefacts[0].library.read_bytes() == content
-    assert any(note.startswith("the result is no longer in the store: ") for note in bench.notes.notes)
+    assert any(note.startswith("the result in the store is gone or damaged: ") for note in bench.notes.notes)

@@ -1,4 +1,4 @@
-"""One built variant in two loaders, ours and Hugging Face's ``kernels``, gives the reference's numbers in real torch."""
+"""One built variant in two loaders, ours and Hugging Face's ``kernels``, gives the reference's numbers."""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kernel_loader
 from kernel_builder.check.model import Finding
+from kernel_builder.files import sha256_of, tree_digest, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,18 +33,13 @@ def remembered(store: Path, question: Sequence[str], answer: Callable[[], tuple[
         findings = answer()
     # A store that cannot be written costs time, not the result.
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_suffix(f".{os.getpid()}")
-        scratch.write_text(json.dumps([finding.to_json() for finding in findings]), encoding="utf-8")
-        scratch.replace(path)
+        write_whole(path, json.dumps([finding.to_json() for finding in findings]).encode())
     return findings
 
 
 @cache
 def _code() -> str:
     """Digest of the code and policies that answer."""
-    total = hashlib.sha256()
-    for folder in (Path(__file__).parent, Path(kernel_loader.__file__).parent):
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".toml", ".txt")):
-            total.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return total.hexdigest()
+    folders = (Path(__file__).parent, Path(kernel_loader.__file__).parent)
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".txt")]
+    return tree_digest({str(path): sha256_of(path) for path in files})

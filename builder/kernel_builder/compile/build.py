@@ -14,7 +14,6 @@ from kernel_builder.compile.sources import Sources
 from kernel_builder.compile.store import UnitStore
 from kernel_builder.compile.units import Unit, closure
 from kernel_builder.compile.variants import VariantUnits, units_of
-from kernel_builder.errors import CompileError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +73,14 @@ def _all(variants: Sequence[VariantUnits]) -> tuple[Unit, ...]:
 
 
 def _missing(variants: Sequence[VariantUnits], store: UnitStore) -> list[Unit]:
-    return [unit for unit in _all(variants) if not store.has(unit)]
+    """Units to compile, inputs first. What is handed out, and what a step will read, is compared bit by bit."""
+    read = {variant.link.key for variant in variants}
+    missing = []
+    for unit in reversed(_all(variants)):
+        if not store.has(unit, whole=unit.key in read):
+            missing.append(unit)
+            read.update(upstream.key for upstream in unit.inputs)
+    return missing[::-1]
 
 
 def _compile(
@@ -90,19 +96,12 @@ def _compile(
     reporter.note(f"compiling {len(missing)} units, {jobs.reason}")
     for reason in reasons(missing, store.last_facts):
         reporter.note(reason)
-    try:
-        with store.run_folder() as folder:
-            log = store.log_path(folder)
-            steps = write_graph(folder, missing, store, jobs)
-            with log.open("w", encoding="utf-8") as file:
-                run = Run(folder=folder, steps=steps, store=store, reporter=reporter, log=file)
-                run.start(jobs, settings, keep_going=keep_going)
-    except OSError as error:
-        raise CompileError(
-            f"The store cannot be written: {error.strerror or error}.",
-            where=str(error.filename or settings.store),
-            hint="free some space, or set KERNEL_BUILDER_CACHE to a folder that you can write",
-        ) from error
+    with store.run_folder() as folder:
+        log = store.log_path(folder)
+        steps = write_graph(folder, missing, store, jobs)
+        with log.open("w", encoding="utf-8") as file:
+            run = Run(folder=folder, steps=steps, store=store, reporter=reporter, log=file)
+            run.start(jobs, settings, keep_going=keep_going)
     errors = [failure.error(log) for failure in run.failures]
     if errors and not keep_going:
         raise errors[0]

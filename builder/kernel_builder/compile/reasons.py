@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _FOLLOWS = "made of the above"
 _NEW = "not compiled before"
-_GONE = "the result is no longer in the store"
+_GONE = "the result in the store is gone or damaged"
 
 
 def reasons(missing: Iterable[Unit], last_facts: Callable[[str], Mapping[str, str] | None]) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import CompileError
+from kernel_builder.files import sha256_of
 from kernel_builder.spec.includes import Directive, reachable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Sources:
         if path not in self._files:
             try:
                 stamp = _stamp(path)
-                self._files[path] = SourceFile(path=path, sha256=_digest(path), stamp=stamp)
+                self._files[path] = SourceFile(path=path, sha256=sha256_of(path), stamp=stamp)
             except OSError as error:
                 raise CompileError(f"A source cannot be read: {error.strerror}.", where=str(path)) from error
         return self._files[path]
@@ -82,7 +82,3 @@ def name_of(path: Path, kernel: Kernel) -> str:
 def _stamp(path: Path) -> _Stamp:
     state = path.stat()
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -6,7 +6,6 @@ into place. One lock, which the operating system releases when its holder dies, 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import CompileError
+from kernel_builder.files import locked, sha256_of, sync, write_whole
+from kernel_builder.toolchain.store import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,11 +48,13 @@ class UnitStore:
         """The unit's file, there or not."""
         return self.folder(unit) / unit.output
 
-    def has(self, unit: Unit) -> bool:
-        """Whether the result is there and has the size it was stored with."""
+    def has(self, unit: Unit, *, whole: bool = False) -> bool:
+        """Whether the result is there and has the size, and with ``whole`` also the content, it was stored with."""
         try:
             record = json.loads((self.folder(unit) / _RECORD).read_bytes())
-            return bool(self.result(unit).stat().st_size == record["size"])
+            if self.result(unit).stat().st_size != record["size"]:
+                return False
+            return not whole or bool(sha256_of(self.result(unit)) == record["sha256"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
@@ -62,12 +65,13 @@ class UnitStore:
         scratch.mkdir()
         made.chmod(0o444)
         (scratch / unit.output).hardlink_to(made)
-        _write(scratch / _RECORD, {"label": unit.label, "size": made.stat().st_size, "facts": unit.facts()})
+        content = {"size": made.stat().st_size, "sha256": sha256_of(made)}
+        _write(scratch / _RECORD, {"label": unit.label, **content, "facts": unit.facts()})
         # A power cut must not leave a named but empty file behind.
         for path in (scratch / unit.output, scratch):
-            _flush(path)
+            sync(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
+        _clear(target)
         scratch.rename(target)
         self._label(unit.label).parent.mkdir(exist_ok=True)
         _write(self._label(unit.label), {"label": unit.label, "key": unit.key})
@@ -105,43 +109,25 @@ class UnitStore:
         """Hold the store for one build; a waiting build says for whom it waits.
 
         Raises:
-            CompileError: The store cannot be written.
+            CompileError: The store cannot be written, now or by what runs with the lock held.
         """
         path = self._root / "locks" / "build"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+", encoding="ascii")
+            with locked(path, reporter, waiting="waiting for the build of {}"):
+                yield
         except OSError as error:
-            raise CompileError(
-                f"The store cannot be written: {error.strerror or error}.",
-                where=str(error.filename or path),
-                hint="free some space, or set KERNEL_BUILDER_CACHE to a folder that you can write",
-            ) from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                reporter.note(f"waiting for the build of process {file.read().strip() or 'unknown'}")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield
+            raise unwritable(CompileError, error, self._root) from error
 
     def _label(self, label: str) -> Path:
         return self._labels / f"{hashlib.sha256(label.encode()).hexdigest()[:32]}.json"
 
 
 def _write(path: Path, value: object) -> None:
-    scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(value), encoding="utf-8")
-    scratch.replace(path)
+    write_whole(path, json.dumps(value).encode())
 
 
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _clear(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

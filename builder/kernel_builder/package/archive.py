@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_builder.files import UNFINISHED, write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-_STAGING = ".staging-"
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def writing(root: Path) -> Iterator[None]:
     try:
         # The system drops the lock when its holder dies, so a killed run never blocks the next.
         fcntl.flock(handle, fcntl.LOCK_EX)
-        for left_over in root.glob(f"{_STAGING}*"):
+        for left_over in root.glob(f"{UNFINISHED}*"):
             _remove(left_over)
         yield
     finally:
@@ -41,7 +41,7 @@ def write_folder(root: Path, folder: Path, files: Mapping[str, bytes]) -> bool:
     """
     if _read_folder(folder) == dict(files):
         return False
-    staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=root))
+    staging = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=root))
     try:
         fresh = staging / "new"
         fresh.mkdir()
@@ -62,11 +62,7 @@ def write_file(path: Path, data: bytes) -> bool:
     """Make ``path`` hold ``data``, by rename; returns whether anything was written."""
     if path.is_file() and path.read_bytes() == data:
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=_STAGING, dir=path.parent)
-    os.close(handle)
-    _write(Path(temporary), data)
-    Path(temporary).replace(path)
+    write_whole(path, data)
     return True
 
 
@@ -86,7 +82,7 @@ def tar_bytes(files: Mapping[str, bytes], *, epoch: int) -> bytes:
 
 def remove_folder(root: Path, folder: Path) -> None:
     """Take ``folder``, which lies below ``root``, away in one step, then delete it."""
-    staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=root))
+    staging = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=root))
     folder.rename(staging / "old")
     _remove(staging)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import DigestError
+from kernel_builder.files import sync, unfinished, write_whole
 from kernel_loader.format.hubstore import (
     Commit,
     TreeEntry,
@@ -27,6 +26,7 @@ from kernel_loader.format.versions import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,17 +88,17 @@ class Repository:
         for name, data in files.items():
             path = self.root / blob_path(entries[name].sha256)
             if not path.is_file() or path.stat().st_size != len(data):
-                write_durably(path, data)
+                write_whole(path, data, durable=True)
         return entries
 
     def advance(self, branch: str, head: Head, commit: Commit) -> str | None:
         """Make ``commit`` the branch's newest state if ``head`` still is; None when another writer was first."""
         data = dump_commit(commit)
         name = commit_id(data)
-        write_durably(self.root / commit_path(name), data)
+        write_whole(self.root / commit_path(name), data, durable=True)
         target = self.root / ref_folder(branch) / ref_name(head.number + 1)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary(target.parent, f"{name}\n".encode())
+        temporary = unfinished(target.parent, f"{name}\n".encode(), durable=True)
         try:
             # A hard link fails when the name exists, and shows the whole file at once when it does not.
             os.link(temporary, target)
@@ -106,7 +106,7 @@ class Repository:
             return None
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        sync(target.parent)
         return name
 
     def _commit(self, name: str) -> Commit:
@@ -123,31 +123,6 @@ class Repository:
 def entry_of(data: bytes) -> TreeEntry:
     """The tree entry of a file's bytes."""
     return TreeEntry(hashlib.sha256(data).hexdigest(), len(data))
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Put a file in place by rename, after its bytes have reached the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _temporary(path.parent, data).replace(path)
-    _sync_folder(path.parent)
-
-
-def _temporary(folder: Path, data: bytes) -> Path:
-    handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-        os.fchmod(file.fileno(), 0o644)
-    return Path(name)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def changed(old: Mapping[str, TreeEntry], new: Mapping[str, TreeEntry]) -> tuple[int, int, int]:

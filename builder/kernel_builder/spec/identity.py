@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from kernel_builder.files import tree_digest, tree_lines
+
 if TYPE_CHECKING:
     from kernel_builder.spec.model import Kernel
 
@@ -15,7 +17,7 @@ def source_digest(kernel: Kernel) -> str:
     The hashed bytes are, for each entry of ``Kernel.sources`` in ascending order of its path: the path, a NUL, the
     file's hex digest, a newline; all in UTF-8.
     """
-    return hashlib.sha256(_lines(kernel)).hexdigest()
+    return tree_digest(kernel.sources)
 
 
 def uid(kernel: Kernel, backend: str) -> str:
@@ -25,8 +27,4 @@ def uid(kernel: Kernel, backend: str) -> str:
     by a newline, then the bytes that ``source_digest`` hashes; all in UTF-8.
     """
     head = f"kernel-builder uid 1\n{kernel.name}\n{kernel.version}\n{backend}\n".encode()
-    return hashlib.sha256(head + _lines(kernel)).hexdigest()[:10]
-
-
-def _lines(kernel: Kernel) -> bytes:
-    return b"".join(f"{path}\0{digest}\n".encode() for path, digest in sorted(kernel.sources.items()))
+    return hashlib.sha256(head + tree_lines(kernel.sources)).hexdigest()[:10]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import SpecError
+from kernel_builder.files import sha256_of
 from kernel_builder.spec.includes import Directive, reachable
 from kernel_builder.spec.paths import is_inside
 from kernel_builder.spec.schema import BUILD, BUILDER
@@ -98,11 +98,7 @@ def _key(path: Path, kernel: Kernel) -> str:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
+        return sha256_of(path)
     except OSError as error:
         raise SpecError(f"{path.name} cannot be read: {error.strerror}.", where=str(path)) from error
-    return digest.hexdigest()

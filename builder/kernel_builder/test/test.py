@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import kernel_loader
 from kernel_builder.errors import CheckError, NoVariantError, UsageError
+from kernel_builder.files import sha256_of, tree_digest
 from kernel_builder.package.archive import write_file
 from kernel_builder.package.read import packaged_variants
 from kernel_builder.processes import stream
@@ -115,9 +115,8 @@ def _receipts_folder(variant: PackagedVariant) -> Path:
 
 
 def _tests_digest(tests: Path) -> str:
-    sources = sorted(path for path in tests.rglob("*.py") if path.is_file())
-    lines = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(tests).as_posix()}\n" for p in sources]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    sources = [path for path in tests.rglob("*.py") if path.is_file()]
+    return tree_digest({path.relative_to(tests).as_posix(): sha256_of(path) for path in sources})
 
 
 def _import_paths() -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import DigestError, ToolchainError
+from kernel_builder.files import tree_digest
 from kernel_builder.toolchain.index.places import WrongBytesError
 from kernel_builder.toolchain.index.transfer import Meter, RemoteFile
-from kernel_builder.toolchain.store import tree_digest
 from kernel_builder.toolchain.wheels import UnfitWheelError, read_directory, run_bytes, select, unpack
 
 if TYPE_CHECKING:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import ToolchainError
+from kernel_builder.files import sha256_of, tree_digest
 from kernel_builder.processes import find_program, run
 from kernel_builder.resources import templates
 from kernel_builder.toolchain import stubs
 from kernel_builder.toolchain.model import Floor
-from kernel_builder.toolchain.store import file_digests, install, tree_digest
+from kernel_builder.toolchain.store import folder_digest, install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def make_floor(host: HostCompiler, settings: Settings, reporter: Reporter) -> Fl
         root=root / "lib",
         torch=root / "torch",
         archive=root / "lib" / _ARCHIVE,
-        digest=tree_digest(file_digests(root)),
+        digest=folder_digest(root),
         link={backend: _link_arguments(root, names) for backend, names in _TORCH_OF_BACKEND.items()},
     )
 
@@ -75,8 +75,8 @@ def make_floor(host: HostCompiler, settings: Settings, reporter: Reporter) -> Fl
 def _recipe(host: HostCompiler, found: Mapping[str, Path]) -> str:
     """Digest over all that goes into the floor: libraries, compat sources, the compiler and this code."""
     code = [Path(__file__), Path(stubs.__file__), Path(__file__).with_name("floor_moved.tsv")]
-    inputs = {name: _sha256(path) for name, path in found.items()}
-    inputs.update({path.name: _sha256(path) for path in (*code, *_compat_sources())})
+    inputs = {name: sha256_of(path) for name, path in found.items()}
+    inputs.update({path.name: sha256_of(path) for path in (*code, *_compat_sources())})
     inputs["compiler"] = host.identity
     return tree_digest(inputs)
 
@@ -120,10 +120,6 @@ def _link_arguments(root: Path, torch: Sequence[str]) -> tuple[str, ...]:
 
 def _compat_sources() -> list[Path]:
     return sorted((templates() / "floor").glob("*.cpp"))
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class _Compiler:

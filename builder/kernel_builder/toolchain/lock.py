@@ -38,7 +38,7 @@ class LockedWheel:
 
     Attributes:
         include: Patterns of member names; ``*`` also matches slashes.
-        tree: ``store.tree_digest`` of the members.
+        tree: ``files.tree_digest`` of the members.
         members: How many they are; ``unpacked`` is their size in bytes.
         files: Wheels that hold the same members; any one will do.
     """
@@ -58,7 +58,7 @@ class LockedItem:
     """A toolkit or a torch SDK.
 
     Attributes:
-        digest: ``store.tree_digest`` over all members of all wheels.
+        digest: ``files.tree_digest`` over all members of all wheels.
         headers: Include folders relative to the item's root, in order.
         libraries: ``nvrtc``, ``nvrtc_builtins``, ``nvfatbin`` → path relative to the root; empty for torch.
     """

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from kernel_builder.errors import ToolchainError, UsageError
+from kernel_builder.files import tree_digest
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.index.transfer import Meter
 from kernel_builder.toolchain.lock import LOCK_FILE, Lock, LockedFile, LockedItem, LockedWheel, read_lock
 from kernel_builder.toolchain.pip_settings import read_pip_settings
-from kernel_builder.toolchain.store import tree_digest
 from kernel_builder.toolchain.wheels import read_directory, select, unpack
 from kernel_loader.format.versions import MajorMinor
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
 import shutil
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kernel_builder.errors import ToolchainError
+from kernel_builder.errors import KernelBuilderError, ToolchainError
+from kernel_builder.files import locked, sha256_of, tree_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from kernel_builder.reporting import Reporter
+
+Failure = TypeVar("Failure", bound=KernelBuilderError)
 
 
 def install(store: Path, kind: str, name: str, fill: Callable[[Path], None], reporter: Reporter) -> Path:
@@ -30,17 +29,23 @@ def install(store: Path, kind: str, name: str, fill: Callable[[Path], None], rep
     if target.is_dir():
         return target
     scratch = store / "tmp" / f"{kind}-{name}"
+    waiting = f"waiting for {{}}, which is preparing {kind}/{name}"
     try:
-        with _held(store / "locks" / f"{kind}-{name}", f"{kind}/{name}", reporter):
+        with locked(store / "locks" / f"{kind}-{name}", reporter, waiting=waiting):
             if not target.is_dir():
                 _make(scratch, target, fill)
     except OSError as error:
-        raise ToolchainError(
-            f"The store cannot be written: {error.strerror or error}.",
-            where=str(error.filename or store),
-            hint="free some space, or set KERNEL_BUILDER_CACHE to a folder that you can write",
-        ) from error
+        raise unwritable(ToolchainError, error, store) from error
     return target
+
+
+def unwritable(kind: type[Failure], error: OSError, store: Path) -> Failure:
+    """The stage's error for a store that cannot be written."""
+    return kind(
+        f"The store cannot be written: {error.strerror or error}.",
+        where=str(error.filename or store),
+        hint="free some space, or set KERNEL_BUILDER_CACHE to a folder that you can write",
+    )
 
 
 def _make(scratch: Path, target: Path, fill: Callable[[Path], None]) -> None:
@@ -58,35 +63,11 @@ def _make(scratch: Path, target: Path, fill: Callable[[Path], None]) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-@contextmanager
-def _held(path: Path, what: str, reporter: Reporter) -> Iterator[None]:
-    """Hold an OS-level lock, which the kernel releases when its holder dies; the file names the holder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            reporter.note(f"waiting for process {file.read().strip() or 'unknown'}, which is preparing {what}")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-def tree_digest(files: Mapping[str, str]) -> str:
-    """Hex SHA-256 over the sorted lines ``path NUL sha256 LF`` of POSIX path → hex SHA-256 of the content."""
-    total = hashlib.sha256()
-    for path in sorted(files):
-        total.update(f"{path}\0{files[path]}\n".encode())
-    return total.hexdigest()
-
-
 def file_digests(root: Path) -> dict[str, str]:
     """POSIX path relative to ``root`` → hex SHA-256, for every file below it."""
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
+    return {path.relative_to(root).as_posix(): sha256_of(path) for path in root.rglob("*") if path.is_file()}
+
+
+def folder_digest(root: Path) -> str:
+    """``tree_digest`` of every file below ``root``."""
+    return tree_digest(file_digests(root))

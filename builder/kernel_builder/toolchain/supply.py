@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import DigestError
+from kernel_builder.files import tree_digest
 from kernel_builder.toolchain.pip_settings import read_pip_settings
-from kernel_builder.toolchain.store import install, tree_digest
+from kernel_builder.toolchain.store import install
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -144,18 +144,35 @@ def test_a_file_that_changes_while_it_is_compiled_leaves_no_result(workshop: Wor
     assert not list(workshop.store.glob("units/*/*/*.so"))
 
 
-@pytest.mark.parametrize("damage", ["truncate", "empty record", "no file"])
+@pytest.mark.parametrize("damage", ["truncate", "other byte", "empty record", "no file", "file for folder"])
 def test_a_damaged_result_is_made_again(workshop: Workshop, damage: str) -> None:
     library = workshop.build().artefacts[0].library
     content = library.read_bytes()
     library.unlink()
     if damage == "truncate":
         library.write_bytes(content[:-1])
+    elif damage == "other byte":
+        library.write_bytes(content[:-1] + b"?")
+    elif damage == "file for folder":
+        (library.parent / "unit.json").unlink()
+        library.parent.rmdir()
+        library.parent.write_text("")
     elif damage == "empty record":
         library.write_bytes(content)
         (library.parent / "unit.json").write_text("")
     result = workshop.build()
     assert result.compiled == (LINK,)
+    assert result.artefacts[0].library.read_bytes() == content
+
+
+def test_a_damaged_object_is_not_linked(workshop: Workshop) -> None:
+    artefact = workshop.build().artefacts[0]
+    content, broken = artefact.library.read_bytes(), artefact.objects["csrc/part0.cpp"]
+    broken.chmod(0o644)
+    broken.write_bytes(broken.read_bytes()[:-1] + b"?")
+    artefact.library.unlink()
+    result = workshop.build()
+    assert result.compiled == (PARTS[0], LINK)
     assert result.artefacts[0].library.read_bytes() == content
 
 

@@ -27,7 +27,7 @@ OLD = {
         ({"flags": "c++\n-c\n-O2"}, "flags changed (order)"),
         ({"generated source": "{}"}, "the sources of the kernel changed, and its id with them"),
         ({"unit 0 x": "l"}, "made of the above"),
-        ({}, "the result is no longer in the store"),
+        ({}, "the result in the store is gone or damaged"),
     ],
 )
 def test_the_changed_input_is_named(change: dict[str, str | None], expected: str) -> None:

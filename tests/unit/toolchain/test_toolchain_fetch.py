@@ -9,11 +9,12 @@ import pytest
 from wheel_server import FILES, NAME, Script, WheelServer, locked_item, locked_wheel, wheel_bytes
 
 from kernel_builder.errors import DigestError, KernelBuilderError, ToolchainError
+from kernel_builder.files import tree_digest
 from kernel_builder.settings import Settings
 from kernel_builder.toolchain.fetch import take
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.pip_settings import PipSettings
-from kernel_builder.toolchain.store import file_digests, tree_digest
+from kernel_builder.toolchain.store import file_digests
 from kernel_builder.toolchain.supply import Supply
 
 GOOD = wheel_bytes(FILES)

@@ -11,7 +11,8 @@ import threading
 import pytest
 
 from kernel_builder.errors import ToolchainError
-from kernel_builder.toolchain.store import install, tree_digest
+from kernel_builder.files import tree_digest
+from kernel_builder.toolchain.store import install
 
 KILLED = """
 import os, signal, sys

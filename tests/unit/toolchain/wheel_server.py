@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from kernel_builder.files import tree_digest
 from kernel_builder.toolchain.lock import LockedFile, LockedItem, LockedWheel
-from kernel_builder.toolchain.store import tree_digest
 from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
