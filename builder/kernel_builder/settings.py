@@ -18,7 +18,6 @@ VARIABLES = {
     "XDG_CACHE_HOME": "used instead of `~/.cache`",
     "MAX_JOBS": "most compile steps at once; default: bounded by cores and 80 % of the memory",
     "CXX": "host C++ compiler, GCC 9 or newer; default: `c++`, then `g++` on PATH",
-    "CC": "host C compiler",
     "TORCH_CUDA_ARCH_LIST": "narrows the architectures that kernels ask for, never adds: `9.0a;12.0+PTX`, `Hopper`",
     "SOURCE_DATE_EPOCH": "time stamp inside source archives; default 0",
     "NO_COLOR": "no colours",
@@ -35,7 +34,6 @@ class Settings:
         store: Folder of toolkits, SDKs and compiled units (KERNEL_BUILDER_CACHE).
         jobs: Upper bound on parallel compile steps (MAX_JOBS), None = bounded by memory.
         cxx: Host C++ compiler (CXX), None = ``c++``/``g++`` on PATH.
-        cc: Host C compiler (CC).
         cuda_archs: Raw TORCH_CUDA_ARCH_LIST, intersected with what a kernel asks for.
         source_date_epoch: Time stamp of generated archives (SOURCE_DATE_EPOCH), seconds.
         color: False when NO_COLOR is set.
@@ -46,7 +44,6 @@ class Settings:
     store: Path
     jobs: int | None = None
     cxx: str | None = None
-    cc: str | None = None
     cuda_archs: str | None = None
     source_date_epoch: int = 0
     color: bool = True
@@ -66,7 +63,6 @@ class Settings:
             store=Path(store).expanduser().absolute(),
             jobs=_integer(env, "MAX_JOBS", least=1),
             cxx=env.get("CXX") or None,
-            cc=env.get("CC") or None,
             cuda_archs=env.get("TORCH_CUDA_ARCH_LIST") or None,
             source_date_epoch=_integer(env, "SOURCE_DATE_EPOCH", least=0) or 0,
             color=not env.get("NO_COLOR"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kernel_loader.demangle import demangle
 from kernel_loader.errors import DependencyMissing, LoadFailed
 from kernel_loader.format.variants import ArchVariant, VariantNameError, parse
 
@@ -79,18 +80,3 @@ def _built_for(variant: str) -> str:
     compute = f"{backend.name} {backend.version}" if backend.version else backend.name
     name = "tvm-ffi" if framework.kind == "tvm-ffi" else "torch"
     return f"built for {name} {framework.version}{newer}{abi} and {compute}"
-
-
-def demangle(symbol: str) -> str:
-    """A mangled C++ name without arguments: ``_ZN3c105ErrorD1Ev`` → ``c10::Error``; other names stay as they are."""
-    nested = re.match(r"_Z(?:N[VKrRO]*|)((?:St)?)(?=\d)", symbol)
-    if not nested:
-        return symbol
-    parts, rest = ["std"] if nested[1] else [], symbol[nested.end() :]
-    while length := re.match(r"\d+", rest):
-        end = length.end() + int(length[0])
-        parts.append(rest[length.end() : end])
-        rest = rest[end:]
-        if not symbol.startswith("_ZN"):
-            break
-    return "::".join(parts)

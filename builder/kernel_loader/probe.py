@@ -26,10 +26,9 @@ _XPU = re.compile(r"(\d{4})(\d{2})\d*")
 def probe() -> Environment:
     """Describe this process; asked once."""
     torch = import_torch()
-    machine = platform.machine().lower()
     return Environment(
         **(_describe_without_torch() if torch is None else describe_torch(torch)),
-        cpu=_CPUS.get(machine, machine),
+        cpu=cpu_name(),
         os=platform.system().lower(),
         python=sys.version_info[:2],
         free_threaded=bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
@@ -38,6 +37,12 @@ def probe() -> Environment:
         tvm_ffi=_installed("apache-tvm-ffi"),
         macos=_macos(),
     )
+
+
+def cpu_name() -> str:
+    """This machine's processor as variant names spell it."""
+    machine = platform.machine().lower()
+    return _CPUS.get(machine, machine)
 
 
 def import_torch() -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernel_loader.errors import LoaderError, NotFoundError
 from kernel_loader.format.digest import METADATA, Digest, is_bytecode, is_hashed
+from kernel_loader.format.hubstore import variants_of
 from kernel_loader.format.metadata import Metadata, MetadataError, parse_metadata
 from kernel_loader.format.variants import VariantNameError, parse
 from kernel_loader.hub import HubRepo, parse_tree
@@ -175,12 +176,6 @@ def metadata_of(source: Source, variant: str) -> Metadata:
     except MetadataError as e:
         hint = "if the file is right, it may need a newer kernel-loader"
         raise InvalidKernel(f"The metadata cannot be read: {e}.", where=where, hint=hint) from e
-
-
-def variants_of(tree: Mapping[str, TreeEntry]) -> tuple[str, ...]:
-    """Names of the folders under ``build/`` of a tree."""
-    split = (path.split("/", 2) for path in tree)
-    return tuple(sorted({parts[1] for parts in split if len(parts) == 3 and parts[0] == "build"}))
 
 
 def files_of(tree: Mapping[str, TreeEntry], variant: str) -> dict[str, TreeEntry]:

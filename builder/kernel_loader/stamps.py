@@ -80,6 +80,8 @@ def write_atomic(path: Path, data: bytes, *, scratch: Path) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+        # Temporary files are private, but a cache may serve users who did not fill it.
+        Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

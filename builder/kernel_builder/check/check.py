@@ -26,6 +26,7 @@ from kernel_builder.check.resources import check_resources
 from kernel_builder.check.smoke import check_import
 from kernel_builder.check.subject import Library
 from kernel_builder.check.torch_abi import check_torch_abi
+from kernel_builder.spec.sources import python_folder, source_name, source_path
 from kernel_loader.format.variants import ArchVariant
 
 if TYPE_CHECKING:
@@ -110,11 +111,10 @@ def _artefact_findings(artefact: Artefact, toolchain: Toolchain) -> Iterator[Fin
 
 
 def _source_findings(kernel: Kernel, label: str, backend: str) -> Iterator[Finding]:
-    folder = f"torch-ext/{kernel.python_name}/"
+    folder = f"{source_name(python_folder(kernel), kernel)}/"
     files = {}
     for name in kernel.sources:
-        shared = name.startswith("common/") and kernel.common is not None and not (kernel.root / name).is_file()
-        path = kernel.common / name.removeprefix("common/") if shared and kernel.common else kernel.root / name
+        path = source_path(name, kernel)
         try:
             files[name] = path.read_bytes()
         except OSError as error:

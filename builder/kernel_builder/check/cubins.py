@@ -40,8 +40,8 @@ def check_declared_archs(library: Library, images: tuple[Image, ...], declared: 
         yield library.finding("archs", "A cuda variant that holds no GPU code.", severity="warning")
     union: frozenset[Arch] = frozenset().union(*(image.archs for image in images))
     groups = [image.archs for image in images] if library.own else [union]
-    served = {arch for arch in union if all(_serves(group, arch) for group in groups)}
-    unserved = [arch for arch in declared if not all(_serves(group, arch) for group in groups)]
+    served = {arch for arch in union if all(serves(group, arch) for group in groups)}
+    unserved = [arch for arch in declared if not all(serves(group, arch) for group in groups)]
     missing = dict.fromkeys([*_missing(declared, union), *unserved])
     yield from _compare(library, "metadata.json: ", missing, _extra(declared, served))
 
@@ -89,7 +89,8 @@ def _extra(promised: Iterable[Arch], inside: Iterable[Arch]) -> list[Arch]:
     return sorted(arch for arch in inside if arch not in allowed)
 
 
-def _serves(codes: Iterable[Arch], wanted: Arch) -> bool:
+def serves(codes: Iterable[Arch], wanted: Arch) -> bool:
+    """Whether some of the codes runs where code for ``wanted`` does; PTX is served by PTX only."""
     capability = (wanted.major, wanted.minor)
     if wanted.ptx:
         return any(code.ptx and (code.major, code.minor) <= capability for code in codes)

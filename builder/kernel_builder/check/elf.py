@@ -11,7 +11,7 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 # What pyelftools raises on bytes that only pretend to be an ELF file.
@@ -48,12 +48,10 @@ class Elf:
         exports: Names of defined dynamic symbols that other objects can bind to.
         unique: Names bound STB_GNU_UNIQUE.
         sections: Section name → its bytes' (offset, size); empty sections in memory have size 0.
-        build_id: Hex, empty when there is none.
         executable_stack: Whether the stack must be executable; a missing PT_GNU_STACK means yes.
     """
 
     machine: str
-    soname: str
     needed: tuple[str, ...]
     rpath: tuple[str, ...]
     runpath: tuple[str, ...]
@@ -61,7 +59,6 @@ class Elf:
     exports: tuple[str, ...]
     unique: tuple[str, ...]
     sections: Mapping[str, tuple[int, int]]
-    build_id: str
     executable_stack: bool
 
     @property
@@ -115,7 +112,6 @@ def _read(elf: Any) -> Elf:
     imports, exports, unique = _symbols(elf, symbols)
     return Elf(
         machine=str(elf["e_machine"]),
-        soname=next((t.soname for name, t in tags if name == "DT_SONAME"), ""),
         needed=tuple(t.needed for name, t in tags if name == "DT_NEEDED"),
         rpath=tuple(p for name, t in tags if name == "DT_RPATH" for p in t.rpath.split(":")),
         runpath=tuple(p for name, t in tags if name == "DT_RUNPATH" for p in t.runpath.split(":")),
@@ -123,7 +119,6 @@ def _read(elf: Any) -> Elf:
         exports=exports,
         unique=unique,
         sections={s.name: (s["sh_offset"], _stored_size(s)) for s in elf.iter_sections() if s.name},
-        build_id=_build_id(elf),
         executable_stack=_executable_stack(elf),
     )
 
@@ -182,12 +177,6 @@ def _wanted_versions(elf: Any) -> dict[int, tuple[str, str]]:
         for need, auxiliaries in islice(section.iter_versions(), _MOST)
         for auxiliary in islice(auxiliaries, _MOST)
     }
-
-
-def _build_id(elf: Any) -> str:
-    section = elf.get_section_by_name(".note.gnu.build-id")
-    notes: Iterator[Any] = iter(()) if section is None else section.iter_notes()
-    return next((str(n["n_desc"]) for n in notes if n["n_type"] == "NT_GNU_BUILD_ID"), "")
 
 
 def _executable_stack(elf: Any) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_builder.check.demangle import demangle, is_std
 from kernel_builder.check.policy import read_policy, version_numbers
+from kernel_builder.check.symbols import is_system
+from kernel_loader.demangle import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from kernel_builder.check.subject import Library
 
 _HINT = "link through the toolchain's floor stubs, or avoid the function"
-# C names that come from torch or Python, which other checks judge. CUDA's libraries version their names.
-_FOREIGN = ("Py", "_Py", "aoti_", "torch_", "THP", "c10_", "caffe2_")
 
 
 def check_floor(library: Library) -> Iterator[Finding]:
@@ -27,7 +26,7 @@ def check_floor(library: Library) -> Iterator[Finding]:
     for wanted in library.elf.versioned:
         yield from _above(library, wanted)
     for wanted in library.elf.unversioned:
-        if not wanted.weak and _of_the_system(wanted.name):
+        if not wanted.weak and is_system(wanted.name):
             yield library.finding(
                 "unversioned-import",
                 f"{demangle(wanted.name)} is imported without a version, so no library of a {read_policy().name} "
@@ -55,7 +54,3 @@ def _above(library: Library, wanted: Import) -> Iterator[Finding]:
             f"{allowed}{library.importers(wanted.name)}.",
             hint=_HINT,
         )
-
-
-def _of_the_system(name: str) -> bool:
-    return is_std(name) if name.startswith("_Z") else not name.startswith(_FOREIGN)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_builder.check.demangle import demangle, is_std
 from kernel_builder.check.policy import read_policy
 from kernel_builder.check.subject import listed
+from kernel_builder.check.symbols import is_std
+from kernel_loader.demangle import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kernel_builder.check.model import Finding
     from kernel_builder.check.subject import Library
+
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from kernel_builder.toml import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +34,7 @@ class Policy:
 @cache
 def read_policy(name: str = "manylinux_2_28") -> Policy:
     """A policy of this package by name."""
-    data: dict[str, Any] = tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+    data = parse_toml((_FOLDER / f"{name}.toml").read_text("utf-8"))
     return Policy(
         name=data["name"],
         versions={

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernel_builder.check.policy import limited_api
 from kernel_builder.check.subject import listed
+from kernel_builder.check.symbols import is_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def check_filename(library: Library) -> Iterator[Finding]:
 
 def check_python_abi(library: Library) -> Iterator[Finding]:
     """Imports from Python are in its limited API of 3.9 (``python-abi``)."""
-    names = (i.name for i in library.elf.imports if i.name.startswith(("Py", "_Py")))
+    names = (i.name for i in library.elf.imports if is_python(i.name))
     outside = sorted(n for n in names if n not in limited_api())
     if outside:
         yield library.finding(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kernel_builder import processes
 from kernel_loader.format.variants import ArchVariant, Variant
 from kernel_loader.format.versions import MajorMinor
+from kernel_loader.probe import cpu_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,6 @@ except BaseException as error:
     sys.exit(1)
 """
 _SECONDS = 300
-_CPUS = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def check_import(package: Package) -> Iterator[Finding]:
@@ -66,9 +66,9 @@ def obstacle(variant: Variant) -> str:
         return "torch is not installed here"
     backend = _backend(variant)
     if isinstance(variant, ArchVariant):
-        machine = _CPUS.get(platform.machine().lower(), platform.machine().lower())
-        if (variant.cpu, variant.os) != (machine, platform.system().lower()):
-            return f"this machine is {machine}-{platform.system().lower()}"
+        here = (cpu_name(), platform.system().lower())
+        if (variant.cpu, variant.os) != here:
+            return f"this machine is {'-'.join(here)}"
         if not _torch_fits(variant, MajorMinor.parse(torch)):
             return f"it is for {variant.framework}, and torch {torch} is installed here"
     if backend == "cuda" and not _torch_has("libtorch_cuda.so"):

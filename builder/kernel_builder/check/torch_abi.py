@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_builder.check.demangle import demangle, is_std
 from kernel_builder.check.shims import allowed
 from kernel_builder.check.subject import listed
+from kernel_builder.check.symbols import is_torch
+from kernel_loader.demangle import demangle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,13 +15,10 @@ if TYPE_CHECKING:
     from kernel_builder.check.model import Finding
     from kernel_builder.check.subject import Library
 
-# Unversioned C names that other checks judge: Python's, CUDA's, and system names the floor refuses.
-_C_OF_TORCH = ("aoti_", "torch_", "THP", "c10_", "caffe2_")
-
 
 def check_torch_abi(library: Library) -> Iterator[Finding]:
     """Imports from torch: outside the stable ABI or newer than the target (``torch-abi``), or unproven (a note)."""
-    names = sorted(i.name for i in library.elf.unversioned if _of_torch(i.name))
+    names = sorted(i.name for i in library.elf.unversioned if is_torch(i.name))
     if library.variant.framework.kind == "torch-stable-abi":
         yield from _stable(library, names)
     elif library.variant.framework.kind == "torch" and names:
@@ -51,7 +49,3 @@ def _stable(library: Library, names: list[str]) -> Iterator[Finding]:
             f"It claims to run from torch {target} on but imports {listed(texts)}.",
             hint=f"compile with TORCH_TARGET_VERSION of {target}, or raise the stable ABI's version in build.toml",
         )
-
-
-def _of_torch(name: str) -> bool:
-    return not is_std(name) if name.startswith("_Z") else name.startswith(_C_OF_TORCH)

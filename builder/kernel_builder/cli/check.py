@@ -26,12 +26,13 @@ def check(path: Path, **options: Any) -> int:
     PATH is a variant folder, a build folder, or dist/KERNEL.
     """
     from kernel_builder.check.check import check_variant
+    from kernel_builder.check.report import errors
     from kernel_builder.errors import CheckError
     from kernel_builder.package.read import variant_folders
 
     _, output = read_output(options)
     findings = {folder: check_variant(folder) for folder in variant_folders(path)}
-    refused = [folder for folder, found in findings.items() if any(f.severity == "error" for f in found)]
+    refused = [folder for folder, found in findings.items() if errors(found)]
     rows = [(f.severity, f.code, f.where, f.message) for found in findings.values() for f in found]
     verdict = f"{len(findings) - len(refused)} of {len(findings)} variants keep their promises"
     output.result(

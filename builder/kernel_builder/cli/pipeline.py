@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.check.memory import remembered
+from kernel_builder.check.report import errors
 from kernel_builder.compile.build import build
 from kernel_builder.console.text import counted, size
 from kernel_builder.package.package import package
 from kernel_builder.publish.stage import stage, target_of
 from kernel_builder.spec.identity import source_digest
 from kernel_builder.test.importing import import_variants
+from kernel_builder.test.receipts import level_of, receipt_path
 from kernel_builder.toolchain.provision import provision
 
 if TYPE_CHECKING:
@@ -98,11 +100,11 @@ def run_pipeline(
     distributions = []
     for kernel in kernels:
         own = [a for a in result.artefacts if a.plan.kernel.name == kernel.name]
-        if any(_sound(findings[a.plan.label]) for a in own):
+        if not all(errors(findings[a.plan.label]) for a in own):
             made = package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune)
             distributions.append(_imported(made, findings, settings, reporter))
     _say(findings, reporter)
-    outcomes = tuple(stage(d, hub, settings) for d in distributions) if hub is not None else ()
+    outcomes = tuple(stage(d, hub) for d in distributions) if hub is not None else ()
     return Built(
         toolchain=toolchain,
         result=result,
@@ -131,7 +133,7 @@ def _imported(
     """The distribution without variants that turn out not to import; what was found is added to ``findings``."""
     for name, found in import_variants(made, settings.store, reporter):
         findings[f"{made.kernel.name}/{name}"] += found
-    sound = tuple(v for v in made.variants if _sound(findings[f"{made.kernel.name}/{v.name}"]))
+    sound = tuple(v for v in made.variants if not errors(findings[f"{made.kernel.name}/{v.name}"]))
     return replace(made, variants=sound)
 
 
@@ -141,20 +143,10 @@ def _state(outcome: Outcome) -> str:
     return f"{moved}{dirty}, {counted(len(outcome.untested), 'variant')} untested"
 
 
-def _sound(findings: Sequence[Finding]) -> bool:
-    return not any(finding.severity == "error" for finding in findings)
-
-
 def _say(findings: Mapping[str, Sequence[Finding]], reporter: Reporter) -> None:
     for finding in (f for group in findings.values() for f in group):
         if finding.severity == "warning":
             reporter.warn(f"{finding.where}: {finding.message}")
-
-
-def _receipt(distribution: Distribution, variant: PackagedVariant) -> str:
-    from kernel_builder.test.receipts import level_of
-
-    return level_of(distribution.root / "receipts" / f"{variant.digest}.json")
 
 
 def _bytes(variant: PackagedVariant) -> int:
@@ -164,7 +156,7 @@ def _bytes(variant: PackagedVariant) -> int:
 def _row(distribution: Distribution, variant: PackagedVariant) -> tuple[str, ...]:
     archs = " ".join(map(str, variant.metadata.archs)) or "–"
     name = f"{distribution.kernel.name}/{variant.name}"
-    return (name, archs, size(_bytes(variant)), variant.digest[:12], _receipt(distribution, variant))
+    return (name, archs, size(_bytes(variant)), variant.digest[:12], level_of(receipt_path(variant)))
 
 
 def _variant_json(distribution: Distribution, variant: PackagedVariant) -> dict[str, Any]:
@@ -175,5 +167,5 @@ def _variant_json(distribution: Distribution, variant: PackagedVariant) -> dict[
         "digest": variant.digest,
         "archs": [str(arch) for arch in variant.metadata.archs],
         "size": _bytes(variant),
-        "receipt": _receipt(distribution, variant),
+        "receipt": level_of(receipt_path(variant)),
     }

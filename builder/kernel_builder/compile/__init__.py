@@ -1,1 +1,1 @@
-"""Stage 4, compile: Toolchain → BuildResult. Must not import check, package or anything above."""
+"""Step 4: Toolchain → BuildResult. What the store lacks is compiled by one run of ninja."""

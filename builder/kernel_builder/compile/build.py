@@ -1,8 +1,7 @@
-"""Stage 4: compile what the store does not have, and say where every variant's library is."""
+"""Step 4: compile what the store does not have, and say where every variant's library is."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from kernel_builder.compile.graph import write_graph
@@ -45,7 +44,6 @@ def build(
         CompileError: A step failed (without ``keep_going``), or the store cannot be written.
         SpecError: An include leaves the kernel folder.
     """
-    started = time.monotonic()
     store = UnitStore(settings.store)
     variants = units_of(toolchain, Sources())
     run, log = None, None
@@ -63,7 +61,6 @@ def build(
         failed=failed,
         compiled=tuple(unit.label for unit in done),
         reused=sum(store.has(unit) for unit in _all(variants)) - len(done),
-        seconds=time.monotonic() - started,
         log=log,
     )
 

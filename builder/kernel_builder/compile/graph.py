@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_builder.compile.units import Unit, expand
 from kernel_builder.errors import CompileError
+from kernel_builder.rendering import render_file
 from kernel_builder.resources import templates
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def _prepare(run: Path, unit: Unit, results: Mapping[str, str], store: UnitStore
     places = {**unit.places, "out": results[unit.key], **{f"in{index}": path for index, path in enumerate(inputs)}}
     if unit.template:
         places["source"] = f"{unit.key}/{unit.template.removesuffix('.j2')}"
-        (run / places["source"]).write_text(_render(unit, inputs), encoding="utf-8")
+        text = render_file(templates() / "build" / unit.template, **unit.context, paths=inputs)
+        (run / places["source"]).write_text(text, encoding="utf-8")
     words = [word for argument in unit.argv for word in _words(argument, places)]
     if any("\n" in word for word in words):
         raise CompileError("A path or flag contains a line break.", where=unit.label)
@@ -77,11 +79,3 @@ def _prepare(run: Path, unit: Unit, results: Mapping[str, str], store: UnitStore
 def _words(argument: str, places: Mapping[str, str]) -> list[str]:
     # CXX may be several words, such as a compiler cache and a compiler.
     return shlex.split(places["cxx"]) if argument == "@cxx@" else [expand(argument, places)]
-
-
-def _render(unit: Unit, inputs: list[str]) -> str:
-    from jinja2 import Environment, StrictUndefined
-
-    text = (templates() / "build" / unit.template).read_text("utf-8")
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, autoescape=False)  # noqa: S701 (C++, not HTML)
-    return environment.from_string(text).render(**unit.context, paths=inputs)

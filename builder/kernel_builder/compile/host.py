@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from kernel_builder.compile.sources import placed, project_places
 from kernel_builder.compile.units import Unit
 from kernel_builder.resources import templates
 from kernel_builder.spec.includes import HEADER_SUFFIXES
@@ -12,7 +13,6 @@ from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from kernel_builder.compile.sources import Sources
     from kernel_builder.plan.model import VariantPlan
@@ -159,8 +159,7 @@ def _torch_flags(variant: VariantPlan, sdk: TorchSdk) -> tuple[str, ...]:
 
 
 def _places(kernel: Kernel, toolchain: Toolchain) -> dict[str, str]:
-    common = {} if kernel.common is None else {"common": str(kernel.common)}
-    return {"cxx": toolchain.host.cxx, "kernel": str(kernel.root), **common}
+    return {"cxx": toolchain.host.cxx, **project_places(kernel)}
 
 
 def _prefix_maps(kernel: Kernel) -> list[str]:
@@ -170,13 +169,8 @@ def _prefix_maps(kernel: Kernel) -> list[str]:
 
 
 def _include_flags(kernel: Kernel, include: tuple[str, ...]) -> list[str]:
-    return [f"-I{_placed(folder, kernel)}" for folder in dict.fromkeys(host_folders(kernel, include))]
-
-
-def _placed(folder: Path, kernel: Kernel) -> str:
-    if kernel.common is not None and folder.is_relative_to(kernel.common):
-        return f"@common@/{folder.relative_to(kernel.common).as_posix()}"
-    return f"@kernel@/{folder.relative_to(kernel.root).as_posix()}"
+    folders = [placed(folder, kernel) for folder in dict.fromkeys(host_folders(kernel, include))]
+    return [f"-I@{place}@/{rest}" for place, rest in folders]
 
 
 def _sdk_include_flags(sdk: TorchSdk) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernel_builder.compile import device as device_worker
 from kernel_builder.compile import fatbin as fatbin_worker
+from kernel_builder.compile.sources import placed, project_places
 from kernel_builder.compile.units import Unit
 from kernel_builder.resources import templates
 from kernel_builder.spec.sources import device_folders
@@ -27,9 +28,10 @@ def device_unit(device: Device, arch: Arch, kernel: Kernel, toolkit: Toolkit, py
     """One device source compiled for one architecture: a cubin, or PTX when ``arch.ptx``."""
     worker = Path(device_worker.__file__)
     target = f"compute_{arch.sm}" if arch.ptx else f"sm_{arch.sm}"
-    folders = [_viewed(folder, kernel) for folder in dict.fromkeys(device_folders(kernel, device.include))]
+    # Links in the worker's folder are called like the placeholders, the same on every machine.
+    folders = ["/".join(placed(folder, kernel)) for folder in dict.fromkeys(device_folders(kernel, device.include))]
     headers = [f"cuda/{path.relative_to(toolkit.root).as_posix()}" for path in toolkit.include]
-    views = [f"--view={name}=@{name}@" for name in ("kernel", *_common(kernel), "cuda")]
+    views = [f"--view={name}=@{name}@" for name in (*project_places(kernel), "cuda")]
     return Unit(
         kind="device",
         label=f"{kernel.name}: {device.source} {target} [device {device.name}, CUDA {toolkit.version}]",
@@ -43,10 +45,7 @@ def device_unit(device: Device, arch: Arch, kernel: Kernel, toolkit: Toolkit, py
             *(f"-I{folder}" for folder in (*folders, *headers)),
             *(f"-D{define}" for define in device.defines),
         ),
-        places={
-            "python": python, "worker": str(worker), "kernel": str(kernel.root), "cuda": str(toolkit.root),
-            **_common(kernel),
-        },
+        places={"python": python, "worker": str(worker), "cuda": str(toolkit.root), **project_places(kernel)},
         tools={f"CUDA toolkit {toolkit.version}": toolkit.digest},
         files={
             f"step {worker.name}": sources.file(worker),
@@ -94,14 +93,3 @@ def images_unit(variant: VariantPlan, fatbins: tuple[Unit, ...], toolchain: Tool
         template=template,
         context={"names": [unit.output.removesuffix(".fatbin") for unit in fatbins]},
     )
-
-
-def _common(kernel: Kernel) -> dict[str, str]:
-    return {} if kernel.common is None else {"common": str(kernel.common)}
-
-
-def _viewed(folder: Path, kernel: Kernel) -> str:
-    """A project folder as the compiler sees it, below links that are called the same on every machine."""
-    if kernel.common is not None and folder.is_relative_to(kernel.common):
-        return f"common/{folder.relative_to(kernel.common).as_posix()}"
-    return f"kernel/{folder.relative_to(kernel.root).as_posix()}"

@@ -48,7 +48,6 @@ class BuildResult:
         failed: Variant label → error sentence, for variants that could not be built (``--keep-going``).
         compiled: Labels of the units that ran; empty when everything came from the store.
         reused: Number of units taken from the store.
-        seconds: Wall time of the compile stage.
         log: Log of the commands that ran, None if none did.
     """
 
@@ -56,5 +55,4 @@ class BuildResult:
     failed: Mapping[str, str]
     compiled: tuple[str, ...]
     reused: int
-    seconds: float
     log: Path | None

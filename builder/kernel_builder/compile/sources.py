@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kernel_builder.errors import CompileError
 from kernel_builder.files import sha256_of
 from kernel_builder.spec.includes import Directive, reachable
+from kernel_builder.spec.sources import source_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +64,7 @@ class Sources:
             SpecError: An include leaves the kernel folder.
         """
         paths = reachable(source, include, kernel.root, kernel.common, known=self._directives)
-        files = {name_of(path, kernel): self.file(path) for path in paths}
+        files = {source_name(path, kernel): self.file(path) for path in paths}
         for name, file in files.items():
             if kernel.sources.get(name, file.sha256) != file.sha256:
                 raise CompileError(
@@ -72,11 +73,16 @@ class Sources:
         return files
 
 
-def name_of(path: Path, kernel: Kernel) -> str:
-    """POSIX name that does not depend on where the folders lie: ``csrc/a.cu``, ``common/include/kb/x.h``."""
-    if kernel.common is not None and path.is_relative_to(kernel.common):
-        return f"common/{path.relative_to(kernel.common).as_posix()}"
-    return path.relative_to(kernel.root).as_posix()
+def project_places(kernel: Kernel) -> dict[str, str]:
+    """Placeholder → folder of this machine: ``kernel``, and ``common`` where there is one."""
+    return {"kernel": str(kernel.root), **({} if kernel.common is None else {"common": str(kernel.common)})}
+
+
+def placed(folder: Path, kernel: Kernel) -> tuple[str, str]:
+    """Placeholder of the project folder that a folder lies in, and its path below that."""
+    if kernel.common is not None and folder.is_relative_to(kernel.common):
+        return "common", folder.relative_to(kernel.common).as_posix()
+    return "kernel", folder.relative_to(kernel.root).as_posix()
 
 
 def _stamp(path: Path) -> _Stamp:

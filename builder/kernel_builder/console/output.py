@@ -59,12 +59,12 @@ class Output:
     def error(self, message: str, *, where: str = "", hint: str = "", detail: str = "") -> None:
         """Report a failure: one sentence, where, what else is known, what to do."""
         self._say(f"{self._colored('error:', _RED)} {message}")
-        for text in [f"  at {where}"] if where else []:
-            self._say(text)
+        if where:
+            self._say(f"  at {where}")
         for line in detail.splitlines():
             self._say(f"  {line}")
-        for text in [f"{self._colored('hint:', _DIM)} {hint}"] if hint else []:
-            self._say(text)
+        if hint:
+            self._say(f"{self._colored('hint:', _DIM)} {hint}")
 
     def _say(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")

@@ -1,1 +1,1 @@
-"""Checked artefacts → the dist tree: ``dist/<kernel>/build/<variant>/…``, source archive and card."""
+"""Step 6: checked artefacts → the dist tree: ``dist/<kernel>/build/<variant>/…``, source archive and card."""

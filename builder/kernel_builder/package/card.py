@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from kernel_builder.package.rendering import render_file
+from kernel_builder.rendering import render_file
 from kernel_builder.spec.sources import python_folder
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kernel_builder.check.cubins import serves
 from kernel_builder.check.elf import read_elf
 from kernel_builder.check.policy import version_numbers
 from kernel_loader.format.archs import Arch
@@ -58,16 +59,9 @@ def declared_archs(artefact: Artefact) -> tuple[Arch, ...]:
     for code in artefact.device_code:
         by_device.setdefault(code.device, set()).add(code.arch)
     archs = {arch for codes in by_device.values() for arch in codes}
-    served = {arch for arch in archs if all(_serves(codes, arch) for codes in by_device.values())}
+    served = {arch for arch in archs if all(serves(codes, arch) for codes in by_device.values())}
     merged = {arch for arch in served if arch.ptx or Arch(arch.major, arch.minor, arch.feature, ptx=True) not in served}
     return tuple(sorted(merged, key=str))
-
-
-def _serves(codes: Iterable[Arch], wanted: Arch) -> bool:
-    capability = (wanted.major, wanted.minor)
-    if wanted.ptx:
-        return any(code.ptx and (code.major, code.minor) <= capability for code in codes)
-    return any(code.covers(capability) for code in codes)
 
 
 def _kernel_depends(dependencies: Iterable[KernelDependency]) -> tuple[Mapping[str, Any], ...]:

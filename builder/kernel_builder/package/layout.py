@@ -6,9 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import SpecError
-from kernel_builder.package.rendering import render_file
+from kernel_builder.rendering import render_file
 from kernel_builder.resources import templates
-from kernel_builder.spec.sources import python_files, python_folder
+from kernel_builder.spec.sources import python_files, python_folder, source_path
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
@@ -51,25 +51,18 @@ def _python_files(kernel: Kernel) -> dict[str, bytes]:
 
 def read_source(kernel: Kernel, name: str) -> bytes:
     """Bytes of one source, which must still be those that the kernel was read with."""
-    path = source_path(kernel, name)
+    path = source_path(name, kernel)
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != kernel.sources.get(name):
         raise SpecError("The file changed while the kernel was being built.", where=str(path), hint="build again")
     return data
 
 
-def source_path(kernel: Kernel, name: str) -> Path:
-    """Where a source of ``Kernel.sources`` lies."""
-    if name.startswith("common/") and kernel.common is not None and not (kernel.root / name).is_file():
-        return kernel.common / name.removeprefix("common/")
-    return kernel.root / name
-
-
 def archive_files(kernel: Kernel) -> dict[str, bytes]:
     """Content of ``source.tar.gz``: the kernel's folder and ``common/``, side by side as they are built."""
     files = {}
     for name in kernel.sources:
-        shared = source_path(kernel, name) != kernel.root / name
+        shared = source_path(name, kernel) != kernel.root / name
         files[name if shared else f"{kernel.name}/{name}"] = read_source(kernel, name)
     extras = [kernel.root / name for name in _DOCUMENTS]
     extras += [path for folder in _FOLDERS for path in (kernel.root / folder).rglob("*.*")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel_builder.check.report import errors
 from kernel_builder.package.archive import remove_folder, tar_bytes, write_file, write_folder, writing
 from kernel_builder.package.card import render_card
 from kernel_builder.package.describe import describe
@@ -53,7 +54,7 @@ def package(
     """
     root = out.absolute() / kernel.name
     state = git_state([kernel.root, *([kernel.common] if kernel.common else [])], settings)
-    sound = [a for a in artefacts if not any(f.severity == "error" for f in findings.get(a.plan.label, ()))]
+    sound = [a for a in artefacts if not errors(findings.get(a.plan.label, ()))]
     with writing(root):
         variants = tuple(_write_variant(a, toolchain, root, state) for a in sorted(sound, key=lambda a: a.plan.label))
         if prune:

@@ -1,1 +1,1 @@
-"""Plans what is built: kernels × matrix × selection become a Plan. Pure: no device, network or toolkit is asked."""
+"""Step 2: kernels × matrix × selection → Plan. Pure: no device, network or toolkit is asked."""

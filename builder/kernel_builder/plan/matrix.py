@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from kernel_builder.toml import parse_toml
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.variants import ArchVariant, Backend, Framework
 from kernel_loader.format.versions import MajorMinor
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +77,7 @@ def parse(text: str) -> Matrix:
     Raises:
         ValueError: It is not TOML, lacks a key, or holds a version, backend or architecture that cannot be.
     """
-    data = tomllib.loads(text)
+    data = parse_toml(text)
     try:
         rows = tuple(row for table in data["row"] for row in _rows(table, data["platform"]))
         toolkits = {toolkit.version: toolkit for toolkit in map(_toolkit, data["toolkit"])}

@@ -25,7 +25,7 @@ from kernel_loader.format.hubstore import (
 from kernel_loader.format.versions import version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -129,8 +129,3 @@ def changed(old: Mapping[str, TreeEntry], new: Mapping[str, TreeEntry]) -> tuple
     """How many files are new or different, gone, and as before."""
     kept = sum(1 for path, entry in new.items() if old.get(path) == entry)
     return len(new) - kept, sum(1 for path in old if path not in new), kept
-
-
-def variant_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Variants among the paths of a tree."""
-    return tuple(sorted({path.split("/")[1] for path in paths if path.startswith("build/") and path.count("/") > 1}))

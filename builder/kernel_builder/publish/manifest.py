@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.errors import DigestError
-from kernel_builder.publish.folder import variant_names
 from kernel_loader.format.digest import METADATA, variant_digest
+from kernel_loader.format.hubstore import variants_of
 from kernel_loader.format.metadata import MetadataError, parse_metadata
 from kernel_loader.format.tables import write_json
 
@@ -29,7 +29,7 @@ def manifest(tree: Mapping[str, TreeEntry], read: Callable[[TreeEntry], bytes], 
     """
     groups: dict[str, dict[str, Any]] = {}
     texts: dict[str, str] = {}
-    for name in variant_names(tree):
+    for name in variants_of(tree):
         prefix = f"build/{name}/"
         files = {path.removeprefix(prefix): entry for path, entry in tree.items() if path.startswith(prefix)}
         texts.update(_texts(files, read))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernel_builder.publish.folder import variant_names
 from kernel_builder.publish.manifest import MANIFEST
 from kernel_loader.format.digest import METADATA
+from kernel_loader.format.hubstore import variants_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,10 +19,10 @@ def next_tree(old: Mapping[str, TreeEntry], staged: Mapping[str, TreeEntry]) -> 
 
     The manifest is left out: it is made from the result.
     """
-    replaced = tuple(f"build/{name}/" for name in variant_names(staged))
+    replaced = tuple(f"build/{name}/" for name in variants_of(staged))
     tree = {path: entry for path, entry in old.items() if path != MANIFEST and not path.startswith(replaced)}
     tree |= staged
-    digests = {tree[f"build/{name}/{METADATA}"].sha256 for name in variant_names(tree) if _has_metadata(tree, name)}
+    digests = {tree[f"build/{name}/{METADATA}"].sha256 for name in variants_of(tree) if _has_metadata(tree, name)}
     wanted = {f"receipts/{digest}.json" for digest in digests}
     return {path: tree[path] for path in sorted(tree) if not path.startswith("receipts/") or path in wanted}
 

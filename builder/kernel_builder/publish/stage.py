@@ -11,7 +11,7 @@ from kernel_builder.publish.folder import Repository, changed
 from kernel_builder.publish.manifest import MANIFEST, manifest
 from kernel_builder.publish.model import Outcome
 from kernel_builder.publish.operations import next_tree
-from kernel_builder.test.receipts import level_of
+from kernel_builder.test.receipts import level_of, receipt_path
 from kernel_loader.format.digest import METADATA, Digest, compare, digest_of, variant_digest
 from kernel_loader.format.hubstore import Commit, HubStoreError, RepoId, ref_folder, repo_folder
 from kernel_loader.format.versions import branch_of
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel_builder.package.model import Distribution, PackagedVariant
-    from kernel_builder.settings import Settings
     from kernel_builder.spec.model import Kernel
     from kernel_loader.format.hubstore import TreeEntry
 
 _ATTEMPTS = 20
 
 
-def stage(distribution: Distribution, hub: Path, settings: Settings) -> Outcome:  # noqa: ARG001 - the stages' signature
+def stage(distribution: Distribution, hub: Path) -> Outcome:
     """Move the kernel's version branch to a state that holds this distribution; a second time is a no-op.
 
     Raises:
@@ -45,11 +44,12 @@ def stage(distribution: Distribution, hub: Path, settings: Settings) -> Outcome:
     staged |= _receipts(distribution)
     staged[SOURCE_ARCHIVE] = (distribution.root / SOURCE_ARCHIVE).read_bytes()
     message = f"Stage {kernel.name} {branch}: {len(distribution.variants)} variants"
-    outcome = _advance(repository, branch, repository.add(staged), message, current=distribution.source_digest)
+    moved, commit, (added, removed, kept) = _advance(
+        repository, branch, repository.add(staged), message, current=distribution.source_digest
+    )
     _stage_card(repository, distribution)
-    status, commit, (added, removed, kept) = outcome
     return Outcome(
-        status="committed" if status else "no-changes",
+        status="committed" if moved else "no-changes",
         repo=str(repo_id),
         branch=branch,
         commit=commit,
@@ -94,19 +94,15 @@ def _variant_files(variant: PackagedVariant) -> Mapping[str, bytes]:
     return {f"build/{variant.name}/{name}": content for name, content in {**files, METADATA: data}.items()}
 
 
-def _receipt_path(distribution: Distribution, variant: PackagedVariant) -> Path:
-    return distribution.root / "receipts" / f"{variant.digest}.json"
-
-
 def _receipts(distribution: Distribution) -> dict[str, bytes]:
     """Receipts of the staged variants by their path in the branch."""
-    paths = [_receipt_path(distribution, variant) for variant in distribution.variants]
+    paths = [receipt_path(variant) for variant in distribution.variants]
     return {f"receipts/{path.name}": path.read_bytes() for path in paths if path.is_file()}
 
 
 def _untested(distribution: Distribution) -> tuple[str, ...]:
     proven = ("A", "B")
-    return tuple(v.name for v in distribution.variants if level_of(_receipt_path(distribution, v)) not in proven)
+    return tuple(v.name for v in distribution.variants if level_of(receipt_path(v)) not in proven)
 
 
 def _advance(

@@ -1,1 +1,1 @@
-"""Reads kernel folders: build.toml and kernel-builder.toml become a Kernel, or one error that lists every fault."""
+"""Step 1: build.toml and kernel-builder.toml of a kernel folder → Kernel, or one error that lists every fault."""

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.errors import SpecError
 from kernel_builder.spec.paths import is_inside
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from kernel_builder.toml import parse_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +40,7 @@ def load(path: Path) -> dict[str, Any]:
 
 def _parse(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        parsed: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+        parsed = parse_toml(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SpecError(f"{path.name} is not UTF-8.", where=f"{path}:{line}") from error

@@ -53,7 +53,8 @@ _CAPABILITIES = listing(CAPABILITY, least=1)
 
 def _python_depends(backend: str) -> Key[tuple[str, ...]]:
     known = PYTHON_DEPENDENCIES[backend]
-    doc = f"Python packages needed at run time{f': {chr(44).join(known)}' if known else '; none is known yet'}."
+    names = f": {', '.join(known)}" if known else "; none is known yet"
+    doc = f"Python packages needed at run time{names}."
     return Key(name="python-depends", kind=listing(choice(known)), default=(), doc=doc)
 
 

@@ -34,6 +34,20 @@ def inventory(kernel: Kernel) -> dict[str, str]:
     return dict(sorted((_key(path, kernel), _digest(path)) for path in files))
 
 
+def source_name(path: Path, kernel: Kernel) -> str:
+    """POSIX name that does not depend on where the folders lie: ``csrc/a.cu``, ``common/include/kb/x.h``."""
+    if kernel.common is not None and path.is_relative_to(kernel.common):
+        return _COMMON + path.relative_to(kernel.common).as_posix()
+    return path.relative_to(kernel.root).as_posix()
+
+
+def source_path(name: str, kernel: Kernel) -> Path:
+    """Where a source of ``Kernel.sources`` lies."""
+    if kernel.common is not None and name.startswith(_COMMON):
+        return kernel.common / name.removeprefix(_COMMON)
+    return kernel.root / name
+
+
 def python_folder(kernel: Kernel) -> Path:
     """Folder of the kernel's Python package."""
     extension = "tvm-ffi-ext" if kernel.framework == "tvm-ffi" else "torch-ext"
@@ -84,14 +98,11 @@ def _compiled(kernel: Kernel) -> Iterator[tuple[Path, tuple[Path, ...]]]:
 def _key(path: Path, kernel: Kernel) -> str:
     if not is_inside(path, kernel.root, kernel.common):
         raise SpecError(f"{path.name} is a link that leaves the kernel folder.", where=str(path))
-    if kernel.common is not None and path.is_relative_to(kernel.common):
-        key = _COMMON + path.relative_to(kernel.common).as_posix()
-    else:
-        key = path.relative_to(kernel.root).as_posix()
-        if kernel.common is not None and key.startswith(_COMMON):
-            raise SpecError(
-                f"The kernel's own folder {_COMMON} has the name of the shared one.", where=str(path), hint="rename it"
-            )
+    key = source_name(path, kernel)
+    if source_path(key, kernel) != path:
+        raise SpecError(
+            f"The kernel's own folder {_COMMON} has the name of the shared one.", where=str(path), hint="rename it"
+        )
     if not key.isprintable():
         raise SpecError(f"The file name {key!r} contains characters that cannot be printed.", where=str(kernel.root))
     return key

@@ -46,7 +46,6 @@ class Table:
 
     def __init__(self, raw: Mapping[str, object], section: Section, at: Place) -> None:
         self.at = at
-        self._raw = raw
         self._values: dict[str, object] = {}
         known = {key.name: key for key in section.keys}
         for name in raw:
@@ -58,13 +57,6 @@ class Table:
             elif key.required:
                 at.fault(f"the key {name} is missing", f"it is a {key.kind.label}")
 
-    def __contains__(self, key: Key[Any]) -> bool:
-        return key.name in self._raw
-
     def __getitem__(self, key: Key[T]) -> T:
         value = self._values.get(key.name)
         return key.default if value is None else cast("T", value)
-
-    def place(self, key: Key[Any]) -> Place:
-        """Where a key of this table stands."""
-        return self.at.key(key.name)

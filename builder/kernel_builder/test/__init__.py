@@ -1,1 +1,1 @@
-"""Packaged variants → receipts: a kernel's own tests, run against every variant that this machine can load."""
+"""Step 7: packaged variants → receipts: a kernel's own tests, run against every variant that this machine can load."""

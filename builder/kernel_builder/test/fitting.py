@@ -64,11 +64,10 @@ def fitting(
     """
     fit, unfit = [], []
     for variant in variants:
-        if across_cuda:
-            environment = _with_cuda_of(variant.name, environment)
+        env = _with_cuda_of(variant.name, environment) if across_cuda else environment
         # One at a time: every variant that fits is tested, not only the best one.
-        selection = select([variant.name], environment, backend=device)
-        decision = refine(selection, {variant.name: variant.metadata}.__getitem__, environment).decisions[0]
+        selection = select([variant.name], env, backend=device)
+        decision = refine(selection, {variant.name: variant.metadata}.__getitem__, env).decisions[0]
         if decision.accepted:
             fit.append(variant)
         else:

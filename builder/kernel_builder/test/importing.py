@@ -9,7 +9,7 @@ from kernel_builder.check.memory import remembered
 from kernel_builder.check.report import errors
 from kernel_builder.check.smoke import obstacle
 from kernel_builder.package.archive import write_file
-from kernel_builder.test.receipts import level_of
+from kernel_builder.test.receipts import level_of, receipt_path
 from kernel_loader.format.tables import write_json
 from kernel_loader.format.variants import parse
 
@@ -31,7 +31,7 @@ def import_variants(
     a finding says so.
     """
     for index, variant in enumerate(distribution.variants):
-        path = distribution.root / "receipts" / f"{variant.digest}.json"
+        path = receipt_path(variant)
         if level_of(path) != "none":
             continue
         reporter.progress("importing", index, len(distribution.variants), variant.name)
@@ -54,7 +54,6 @@ def _findings(variant: PackagedVariant, store: Path) -> tuple[Finding, ...]:
 
 
 def _receipt(variant: PackagedVariant) -> dict[str, object]:
-    kernel = (variant.metadata.provenance or {}).get("kernel") or {}
     return {
         "version": 1,
         "variant": variant.name,
@@ -62,5 +61,5 @@ def _receipt(variant: PackagedVariant) -> dict[str, object]:
         "level": "C",
         "torch": metadata.version("torch"),
         "result": "passed",
-        "commit": kernel.get("commit"),
+        "commit": variant.metadata.commit,
     }

@@ -1,4 +1,4 @@
-"""Reads receipts back."""
+"""Where receipts lie in the dist tree, and what they say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kernel_builder.package.model import PackagedVariant
+
+
+def receipt_path(variant: PackagedVariant) -> Path:
+    """``dist/<kernel>/receipts/<digest>.json`` for ``dist/<kernel>/build/<variant>``, there or not."""
+    return variant.path.parents[1] / "receipts" / f"{variant.digest}.json"
 
 
 def level_of(path: Path) -> str:

@@ -17,6 +17,7 @@ from kernel_builder.package.read import packaged_variants
 from kernel_builder.processes import stream
 from kernel_builder.test.fitting import fitting, probe
 from kernel_builder.test.model import Counts, Receipt, Tested
+from kernel_builder.test.receipts import receipt_path
 from kernel_loader.format.tables import write_json
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def run_tests(
             raise CheckError(message, where=str(variant.path), hint="test again")
         receipts.append(receipt)
         if not arguments:
-            write_file(_receipts_folder(variant) / f"{variant.digest}.json", write_json(receipt.to_json()))
+            write_file(receipt_path(variant), write_json(receipt.to_json()))
     reporter.progress("testing", len(fit), len(fit))
     return Tested(receipts=tuple(receipts), unfit=unfit)
 
@@ -85,7 +86,7 @@ def run_tests(
 def _test_variant(
     variant: PackagedVariant, tests: Path, machine: Machine, env: dict[str, str], arguments: Sequence[str]
 ) -> Receipt:
-    log = _receipts_folder(variant) / f"{variant.name}.log"
+    log = receipt_path(variant).with_name(f"{variant.name}.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel-test-") as scratch, log.open("w", encoding="utf-8") as output:
         counted = Path(scratch) / "counts.json"
@@ -95,7 +96,6 @@ def _test_variant(
         counts = Counts(**json.loads(counted.read_text())) if counted.is_file() else Counts(failed=1)
     # A run in which nothing passed proves nothing, even if pytest is content.
     passed = status == 0 and counts.failed == 0 and counts.passed > 0
-    kernel = (variant.metadata.provenance or {}).get("kernel") or {}
     return Receipt(
         variant=variant.name,
         digest=variant.digest,
@@ -104,14 +104,9 @@ def _test_variant(
         counts=counts,
         tests_digest=_tests_digest(tests),
         result="passed" if passed else "failed",
-        commit=kernel.get("commit"),
+        commit=variant.metadata.commit,
         log=log,
     )
-
-
-def _receipts_folder(variant: PackagedVariant) -> Path:
-    """``dist/<kernel>/receipts`` for ``dist/<kernel>/build/<variant>``."""
-    return variant.path.parents[1] / "receipts"
 
 
 def _tests_digest(tests: Path) -> str:

@@ -1,1 +1,1 @@
-"""What plans are compiled with: device compilers, torch headers, the host compiler and the floor."""
+"""Step 3: Plan → Toolchain: device compilers, torch headers, the host compiler and the floor."""

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernel_builder.errors import ToolchainError
-from kernel_builder.processes import find_program
 from kernel_builder.toolchain.host import find_host_compiler
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.lock import read_lock
@@ -61,7 +60,7 @@ def examine(settings: Settings, reporter: Reporter, *, network: bool = True) -> 
         provisioned = [_item(item, supply.folder_of(item)) for item in items]
     return (
         _host(settings),
-        _ninja(settings),
+        _ninja(),
         Condition(topic="c-library", state="ok", message=" ".join(platform.libc_ver()).strip() or "unknown"),
         *_store(settings.store),
         *provisioned,
@@ -77,8 +76,9 @@ def _host(settings: Settings) -> Condition:
     return Condition(topic="host-compiler", state="ok", message=f"{host.cxx}: {host.identity}")
 
 
-def _ninja(settings: Settings) -> Condition:
-    if find_spec("ninja") or find_program("ninja", settings.path):
+def _ninja() -> Condition:
+    # The package, not a program on PATH: its syntax module writes the graph.
+    if find_spec("ninja"):
         return Condition(topic="ninja", state="ok", message="found")
     return Condition(
         topic="ninja", state="problem", message="ninja was not found.", hint="pip install 'kernel-builder[build]'"

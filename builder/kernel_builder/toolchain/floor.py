@@ -66,7 +66,6 @@ def make_floor(host: HostCompiler, settings: Settings, reporter: Reporter) -> Fl
     return Floor(
         root=root / "lib",
         torch=root / "torch",
-        archive=root / "lib" / _ARCHIVE,
         digest=folder_digest(root),
         link={backend: _link_arguments(root, names) for backend, names in _TORCH_OF_BACKEND.items()},
     )

@@ -30,37 +30,38 @@ def find_host_compiler(settings: Settings) -> HostCompiler:
         ToolchainError: There is none, it is not GCC 9 or newer, or it builds for another machine.
     """
     if settings.cxx:
-        return _examine(_command(settings.cxx, "CXX", settings), settings)
+        return _examine(_command(settings.cxx, settings.path))
     problem = ToolchainError("No C++ compiler was found on PATH.", where="PATH: c++, g++", hint=_INSTALL)
     for name in ("c++", "g++"):
         program = find_program(name, settings.path)
         if program is None:
             continue
         try:
-            return _examine([program], settings)
+            return _examine([program])
         except ToolchainError as error:
             problem = error
     raise problem
 
 
-def _command(value: str, variable: str, settings: Settings) -> list[str]:
+def _command(value: str, path: str) -> list[str]:
     """Split ``ccache g++`` and resolve each leading program; options stay as they are."""
     try:
         words = shlex.split(value)
     except ValueError as error:
-        raise ToolchainError(f"{variable}={value!r} cannot be split into words: {error}.", where=variable) from error
+        raise ToolchainError(f"CXX={value!r} cannot be split into words: {error}.", where="CXX") from error
     resolved = []
     for place, word in enumerate(words):
-        program = None if word.startswith("-") else find_program(word, settings.path)
+        program = None if word.startswith("-") else find_program(word, path)
         if place == 0 and program is None:
-            raise ToolchainError(f"{variable} names {word!r}, which is not on PATH.", where=variable, hint=_INSTALL)
+            raise ToolchainError(f"CXX names {word!r}, which is not on PATH.", where="CXX", hint=_INSTALL)
         resolved.append(program or word)
     return resolved
 
 
-def _examine(command: Sequence[str], settings: Settings) -> HostCompiler:
-    banner = _ask(command, "--version").splitlines()[0].strip()
-    if "clang" in banner.lower() or "Free Software Foundation" not in _ask(command, "--version"):
+def _examine(command: Sequence[str]) -> HostCompiler:
+    about = _ask(command, "--version")
+    banner = about.splitlines()[0].strip()
+    if "clang" in banner.lower() or "Free Software Foundation" not in about:
         raise ToolchainError(f"The C++ compiler is not GCC: {banner}.", where=command[0], hint=_INSTALL)
     version = _numbers(_ask(command, "-dumpfullversion", "-dumpversion"))
     machine = _ask(command, "-dumpmachine").strip()
@@ -77,17 +78,7 @@ def _examine(command: Sequence[str], settings: Settings) -> HostCompiler:
     # The first word of the banner is the name the compiler was called by, which says nothing about the compiler.
     options = [word for word in command[1:] if word.startswith("-")]
     identity = " ".join(["gcc", banner.partition(" ")[2], machine, *options])
-    return HostCompiler(cxx=shlex.join(command), cc=_find_cc(command, settings), version=version, identity=identity)
-
-
-def _find_cc(cxx: Sequence[str], settings: Settings) -> str:
-    if settings.cc:
-        return shlex.join(_command(settings.cc, "CC", settings))
-    for name in ("cc", "gcc"):
-        program = find_program(name, settings.path)
-        if program:
-            return shlex.quote(program)
-    return shlex.join([*cxx, "-x", "c"])
+    return HostCompiler(cxx=shlex.join(command), version=version, identity=identity)
 
 
 def _ask(command: Sequence[str], *options: str) -> str:

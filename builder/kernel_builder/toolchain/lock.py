@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kernel_builder.errors import ToolchainError
+from kernel_builder.toml import parse_toml
 from kernel_loader.format.versions import MajorMinor
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +103,7 @@ def _lookup(items: Mapping[MajorMinor, LockedItem], version: MajorMinor, what: s
     near = get_close_matches(str(version), known, n=1, cutoff=0.5)
     raise ToolchainError(
         f"There is no {what} {version} in the lock, which has {', '.join(known)}.",
-        where=str(LOCK_FILE.name),
+        where=LOCK_FILE.name,
         hint=f"did you mean {near[0]}?" if near else "choose one of these, or add it: kernel-builder toolchain lock",
     )
 
@@ -120,7 +115,7 @@ def read_lock(path: Path = LOCK_FILE) -> Lock:
         ToolchainError: It is not one that this version can read.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(path.read_text(encoding="utf-8"))
         if data["version"] != 1:
             raise ToolchainError(f"{path.name} has version {data['version']}, this program reads version 1.")
         return Lock(toolkits=_items("toolkit", data), sdks=_items("torch", data))

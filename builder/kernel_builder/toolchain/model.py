@@ -51,12 +51,11 @@ class TorchSdk:
 class HostCompiler:
     """The machine's C++ compiler: ``identity`` is its version line and target, part of unit keys.
 
-    ``cxx`` and ``cc`` are commands in shell syntax with absolute paths, such as ``/usr/bin/ccache /usr/bin/g++``;
-    split them with shlex.
+    ``cxx`` is a command in shell syntax with absolute paths, such as ``/usr/bin/ccache /usr/bin/g++``; split it with
+    shlex.
     """
 
     cxx: str
-    cc: str
     version: tuple[int, int, int]
     identity: str
 
@@ -68,7 +67,6 @@ class Floor:
     Attributes:
         root: Folder with the stub libraries, named by soname, and ``libfloor_compat.a``.
         torch: Folder with empty libraries that carry torch's sonames.
-        archive: The compat archive.
         digest: Hex SHA-256 over the stubs and the archive.
         link: Arguments after the objects and before ``-o``, complete and in order, torch's libraries included;
             ``cpu`` and ``cuda`` are the keys.
@@ -76,7 +74,6 @@ class Floor:
 
     root: Path
     torch: Path
-    archive: Path
     digest: str
     link: Mapping[str, tuple[str, ...]]
 

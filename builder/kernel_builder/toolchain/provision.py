@@ -1,4 +1,4 @@
-"""Stage 3: get everything that a plan is compiled with."""
+"""Step 3: get everything that a plan is compiled with."""
 
 from __future__ import annotations
 

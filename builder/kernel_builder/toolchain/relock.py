@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,19 +48,22 @@ def relock(names: Sequence[str], settings: Settings, reporter: Reporter, *, path
         ToolchainError: The index has no wheel for an item.
     """
     lock = read_lock(path)
-    index = Index(read_pip_settings(settings.path, reporter), reporter)
     toolkits, sdks = dict(lock.toolkits), dict(lock.sdks)
     every = [*map(str, toolkits), *(f"torch-{version}" for version in sdks)]
-    for name in names or every:
-        items = sdks if name.startswith("torch-") else toolkits
-        try:
-            version = MajorMinor.parse(name.removeprefix("torch-"))
-        except ValueError as error:
-            raise UsageError(f"{name!r} names no lock entry.", hint="write 12.8 or torch-2.13") from error
-        items[version] = _renew(items.get(version) or _like_relative(items, version, index), index, reporter)
+    with closing(Index(read_pip_settings(settings.path, reporter), reporter)) as index:
+        for name in names or every:
+            items, version = sdks if name.startswith("torch-") else toolkits, _version(name)
+            items[version] = _renew(items.get(version) or _like_relative(items, version, index), index, reporter)
     renewed = Lock(toolkits=dict(sorted(toolkits.items())), sdks=dict(sorted(sdks.items())))
     path.write_text(format_lock(renewed), encoding="utf-8")
     return renewed
+
+
+def _version(name: str) -> MajorMinor:
+    try:
+        return MajorMinor.parse(name.removeprefix("torch-"))
+    except ValueError as error:
+        raise UsageError(f"{name!r} names no lock entry.", hint="write 12.8 or torch-2.13") from error
 
 
 def _renew(item: LockedItem, index: Index, reporter: Reporter) -> LockedItem:

@@ -11,7 +11,7 @@ from kernel_loader.format.paths import check_path
 from kernel_loader.format.tables import Table, read_table, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -161,6 +161,12 @@ def ref_name(number: int) -> str:
 def ref_number(name: str) -> int | None:
     """Inverse of ``ref_name``; None for any other file name."""
     return int(name) if _REF.fullmatch(name) and name != "000000" else None
+
+
+def variants_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """Names of the folders under ``build/`` among the paths of a tree, sorted."""
+    split = (path.split("/", 2) for path in paths)
+    return tuple(sorted({parts[1] for parts in split if len(parts) == 3 and parts[0] == "build"}))
 
 
 def _safe_token(text: str) -> bool:

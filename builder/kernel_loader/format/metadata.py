@@ -65,9 +65,19 @@ class Metadata:
     @property
     def dirty(self) -> bool | None:
         """Whether the sources differed from their commit when it was built; None when that was not recorded."""
-        kernel = (self.provenance or {}).get("kernel")
-        dirty = kernel.get("dirty") if isinstance(kernel, dict) else None
+        dirty = self._kernel_provenance.get("dirty")
         return dirty if isinstance(dirty, bool) else None
+
+    @property
+    def commit(self) -> str | None:
+        """Commit of the sources when it was built; None when that was not recorded."""
+        commit = self._kernel_provenance.get("commit")
+        return commit if isinstance(commit, str) else None
+
+    @property
+    def _kernel_provenance(self) -> Mapping[str, Any]:
+        kernel = (self.provenance or {}).get("kernel")
+        return kernel if isinstance(kernel, dict) else {}
 
 
 def parse_metadata(data: bytes | str, *, where: str) -> Metadata:

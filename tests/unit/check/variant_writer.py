@@ -121,8 +121,8 @@ def make_artefact(
     nothing = folder / "nothing"
     toolchain = Toolchain(
         plan=Plan(variants=(plan,)),
-        host=HostCompiler(cxx="c++", cc="cc", version=(12, 2, 0), identity="test"),
-        floor=Floor(root=nothing, torch=nothing, archive=nothing, digest="0" * 64, link={}),
+        host=HostCompiler(cxx="c++", version=(12, 2, 0), identity="test"),
+        floor=Floor(root=nothing, torch=nothing, digest="0" * 64, link={}),
         toolkits={},
         sdks={},
     )

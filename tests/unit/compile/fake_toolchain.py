@@ -141,8 +141,8 @@ class Workshop:
         cxx = shlex.quote(str(self.folder / "bin" / "c++"))
         return Toolchain(
             plan=Plan(variants=tuple(plans)),
-            host=HostCompiler(cxx=cxx, cc=cxx, version=(12, 2, 0), identity=self.identity),
-            floor=Floor(root=nowhere, torch=nowhere, archive=nowhere / "a", digest="floor", link={"cpu": ("-lfloor",)}),
+            host=HostCompiler(cxx=cxx, version=(12, 2, 0), identity=self.identity),
+            floor=Floor(root=nowhere, torch=nowhere, digest="floor", link={"cpu": ("-lfloor",)}),
             toolkits={},
             sdks={
                 TORCH: TorchSdk(version=TORCH, release="2.10.0", digest="sdk", root=nowhere, include=(nowhere / "i",))

@@ -10,7 +10,7 @@ from kernel_fakes import files_of, variant_files, write_files
 
 import kernel_loader
 from kernel_loader.environment import Environment
-from kernel_loader.failures import demangle, explain
+from kernel_loader.failures import explain
 from kernel_loader.format.metadata import Metadata
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -189,19 +189,3 @@ def test_linker_errors_in_words(text, expected):
     if "GLIBC" not in text:
         assert "built for torch 2.12 (cxx11 ABI) and cuda 12.6, running is torch 2.13.0+cu130" in str(error)
     assert "hint: " in str(error)
-
-
-@pytest.mark.parametrize(
-    ("symbol", "name"),
-    [
-        ("_ZN3c105ErrorD1Ev", "c10::Error"),
-        ("_ZNK2at6Tensor4sizeEl", "at::Tensor::size"),
-        ("_ZN2at4_ops5empty4callEv", "at::_ops::empty::call"),
-        ("_ZNSt6vector4pushE", "std::vector::push"),
-        ("_Z3fooi", "foo"),
-        ("cudaMalloc", "cudaMalloc"),
-        ("_ZTIN3c105ErrorE", "_ZTIN3c105ErrorE"),
-    ],
-)
-def test_demangled_names(symbol, name):
-    assert demangle(symbol) == name

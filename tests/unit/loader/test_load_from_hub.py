@@ -21,6 +21,13 @@ def test_loads_the_newest_build_of_a_version(hub, uid):
     assert module.scale(3) == 62
 
 
+def test_another_user_can_load_from_a_cache_that_lies_open(hub, uid, cache):
+    publish(hub, REPO, "v1", {"torch-cpu": variant_files(uid)})
+    kernel_loader.get_kernel(REPO, version=1, hub=hub)
+    documents = [cache / "kernels--acme--toy" / "refs" / "v1", *cache.glob("kernels--acme--toy/commits/*.json")]
+    assert [path.stat().st_mode & 0o444 for path in documents] == [0o444, 0o444]
+
+
 def test_hub_may_come_from_the_environment(hub, uid, monkeypatch):
     publish(hub, REPO, "v1", {"torch-cpu": variant_files(uid)})
     monkeypatch.setenv("KERNEL_LOADER_HUB", str(hub))

@@ -123,8 +123,8 @@ def toolchain(tmp_path: Path) -> Toolchain:
     )
     return Toolchain(
         plan=Plan(variants=()),
-        host=HostCompiler(cxx="c++", cc="cc", version=(12, 2, 0), identity="gcc 12.2.0 x86_64-linux-gnu"),
-        floor=Floor(root=tmp_path, torch=tmp_path, archive=tmp_path, digest="f0" * 32, link={}),
+        host=HostCompiler(cxx="c++", version=(12, 2, 0), identity="gcc 12.2.0 x86_64-linux-gnu"),
+        floor=Floor(root=tmp_path, torch=tmp_path, digest="f0" * 32, link={}),
         toolkits={kit.version: kit},
         sdks={MajorMinor(2, 10): sdk("2.10"), MajorMinor(2, 13): sdk("2.13")},
     )

@@ -20,7 +20,7 @@ NAME = "torch213-cxx11-cpu-x86_64-linux"
 @pytest.fixture
 def distribution(tmp_path):
     variant = SimpleNamespace(
-        name=NAME, path=tmp_path / "build" / NAME, digest="d" * 64, metadata=SimpleNamespace(provenance=None)
+        name=NAME, path=tmp_path / "build" / NAME, digest="d" * 64, metadata=SimpleNamespace(commit=None)
     )
     return SimpleNamespace(root=tmp_path, variants=(variant,))
 

@@ -18,7 +18,7 @@ from kernel_builder.toolchain.supply import Supply
 from kernel_loader.format.versions import MajorMinor
 
 LOCK = read_lock()
-FLOOR = Floor(root=Path("lib"), torch=Path("torch"), archive=Path("a"), digest="0", link={"cpu": (), "cuda": ()})
+FLOOR = Floor(root=Path("lib"), torch=Path("torch"), digest="0", link={"cpu": (), "cuda": ()})
 
 
 def plan(*rows: tuple[str, str | None], cpu: str = "x86_64"):

@@ -33,16 +33,6 @@ def demangle(symbol: str) -> str:
     return prefix + name if name else symbol
 
 
-def is_std(symbol: str) -> bool:
-    """Whether a symbol belongs to the C++ run time: ``std::``, ``operator new``, exceptions, unwinding."""
-    if symbol.startswith(("__cxa_", "__gxx_", "__gnu_cxx", "_Unwind_", "_Znw", "_Zna", "_Zdl", "_Zda")):
-        return True
-    if not symbol.startswith("_Z"):
-        return False
-    name = demangle(symbol).rpartition(" for ")[2]
-    return name == "std" or name.startswith(("std::", "__gnu_cxx::", "__cxxabiv1::"))
-
-
 def _name(text: str) -> str:
     nested = text.startswith("N")
     if nested:
