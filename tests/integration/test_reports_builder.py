@@ -264,6 +264,16 @@ def test_ops_under_a_fixed_name_are_refused_in_cxx(toy: Toy) -> None:
     assert "torch_binding.cpp" in done.stderr
 
 
+def test_what_does_not_import_is_not_packaged(toy: Toy) -> None:
+    """B044: a variant that fails is not handed on, and what was built before it is not left in its place."""
+    module = toy.folder / "torch-ext" / "toy" / "__init__.py"
+    module.write_text(module.read_text() + '\nraise RuntimeError("not on this machine")\n')
+    done = toy.attempt()
+    assert done.returncode == 6
+    assert "not on this machine" in done.stderr
+    assert not list((toy.project.place / "dist").rglob("metadata.json"))
+
+
 def test_the_module_brings_nothing_and_searches_nowhere(sound: Made) -> None:
     """B025: torch's and the system's libraries stay outside, and no folder of the builder is searched for them."""
     assert [path.suffix for path in sound.folder.iterdir()].count(".so") == 1

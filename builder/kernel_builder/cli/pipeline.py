@@ -10,6 +10,7 @@ from kernel_builder.check.memory import remembered
 from kernel_builder.check.report import errors
 from kernel_builder.compile.build import build
 from kernel_builder.console.text import counted, size
+from kernel_builder.package.archive import remove_folder
 from kernel_builder.package.package import package
 from kernel_builder.publish.stage import stage, target_of
 from kernel_builder.spec.identity import source_digest
@@ -103,6 +104,7 @@ def run_pipeline(
         if not all(errors(findings[a.plan.label]) for a in own):
             made = package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune)
             distributions.append(_imported(made, findings, settings, reporter))
+    distributions = [d for d in distributions if d.variants]
     _say(findings, reporter)
     outcomes = tuple(stage(d, hub) for d in distributions) if hub is not None else ()
     return Built(
@@ -130,11 +132,13 @@ def _checked(artefact: Artefact, toolchain: Toolchain, settings: Settings) -> tu
 def _imported(
     made: Distribution, findings: dict[str, tuple[Finding, ...]], settings: Settings, reporter: Reporter
 ) -> Distribution:
-    """The distribution without variants that turn out not to import; what was found is added to ``findings``."""
+    """The distribution, and its folder, without variants that turn out not to import; ``findings`` gets the reason."""
     for name, found in import_variants(made, settings.store, reporter):
         findings[f"{made.kernel.name}/{name}"] += found
-    sound = tuple(v for v in made.variants if not errors(findings[f"{made.kernel.name}/{v.name}"]))
-    return replace(made, variants=sound)
+    broken = [v for v in made.variants if errors(findings[f"{made.kernel.name}/{v.name}"])]
+    for variant in broken:
+        remove_folder(made.root, variant.path)
+    return replace(made, variants=tuple(v for v in made.variants if v not in broken))
 
 
 def _state(outcome: Outcome) -> str:

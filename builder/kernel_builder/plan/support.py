@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kernel_builder.plan.model import VariantPlan
     from kernel_builder.spec.model import Kernel
 
+_FLAGS_HINT = "give [device.<name>] in kernel-builder.toml its own capabilities and defines"
 _DEVICE_HINT = "name device-only sources as [device.<name>] in kernel-builder.toml"
 
 
@@ -28,13 +29,17 @@ def refuse_sources(variant: VariantPlan) -> None:
     """Refuse a variant that needs what this version does not have.
 
     Raises:
-        SpecError: A host source needs nvcc, or a component needs a library other than torch.
+        SpecError: A host source needs nvcc, or a component needs a library other than torch, or has
+            settings for sources that it does not have.
     """
     kernel = variant.kernel
     _refuse_nvcc(kernel, kernel.torch.sources, "torch")
     for component in variant.components:
         place = f"kernel.{component.key}"
         _refuse_nvcc(kernel, component.sources, place)
+        for key, value in (("cuda-flags", component.cuda_flags), ("cuda-capabilities", component.cuda_capabilities)):
+            if value:
+                _refuse(kernel, f"{place}.{key}", f"{key} is for .cu sources, and there is none here.", _FLAGS_HINT)
         for library in component.depends:
             if library != "torch":
                 _refuse(kernel, f"{place}.depends", f"{library} is valid, but not provided by this version.")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel_builder import files
 from kernel_builder.files import sha256_of, tree_digest, unfinished, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("durable", [False, True])

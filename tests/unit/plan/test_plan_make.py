@@ -15,6 +15,7 @@ from kernel_builder.plan.plan import make_plan
 from kernel_builder.plan.selection import Selection
 from kernel_builder.spec.identity import uid
 from kernel_builder.spec.model import Component, Device
+from kernel_loader.format.archs import Arch
 
 SMALL = parse(SMALL_MATRIX)
 
@@ -223,6 +224,12 @@ def test_frameworks_that_are_not_built_are_refused(framework):
     ("change", "message", "where"),
     [
         ({"sources": ("csrc/old.cu",)}, r"csrc/old\.cu needs nvcc", "kernel.launch.src[0]"),
+        ({"cuda_flags": ("-O3",)}, r"cuda-flags is for \.cu sources", "kernel.launch.cuda-flags"),
+        (
+            {"cuda_capabilities": (Arch.parse("9.0"),)},
+            r"cuda-capabilities is for \.cu sources",
+            "kernel.launch.cuda-capabilities",
+        ),
         ({"depends": ("torch", "cutlass_4_0")}, "cutlass_4_0 is valid, but not provided", "kernel.launch.depends"),
     ],
 )
