@@ -9,6 +9,7 @@ from kernel_builder.cli.check import check
 from kernel_builder.cli.completion import completion
 from kernel_builder.cli.doctor import doctor
 from kernel_builder.cli.explain import explain
+from kernel_builder.cli.init import init
 from kernel_builder.cli.options import GROUP_EPILOG, Ordered
 from kernel_builder.cli.plan import plan
 from kernel_builder.cli.store import store
@@ -23,5 +24,5 @@ def commands() -> None:
     """Build CUDA kernels into a matrix of torch × CUDA variants with pip alone."""
 
 
-for verb in (plan, build, check, test, explain, doctor, toolchain, store, completion):
+for verb in (init, plan, build, check, test, explain, doctor, toolchain, store, completion):
     commands.add_command(verb)

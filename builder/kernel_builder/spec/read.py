@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel_builder import resources
 from kernel_builder.errors import SpecError, UsageError
 from kernel_builder.spec import assemble, document, rules
 from kernel_builder.spec.faults import Place, nearest
@@ -24,14 +25,17 @@ def read_kernel(folder: Path, *, common: Path | None = None) -> Kernel:
 
     Args:
         folder: Folder with a build.toml.
-        common: Folder of the shared headers; default ``../common`` beside the kernel, when it exists.
+        common: Folder of the shared headers; default ``../common`` beside the kernel when it exists, else, for kernels
+            with a kernel-builder.toml, the one that travels with this package.
 
     Raises:
         SpecError: The spec, or a file it names, is not valid; ``detail`` lists every fault with its TOML path.
     """
     root = folder.absolute().resolve()
     beside = root.parent / "common"
-    shared = common.resolve() if common is not None else beside if beside.is_dir() and beside != root else None
+    beside_it = beside if beside.is_dir() and beside != root else None
+    travelling = resources.common() if (root / BUILDER).exists() and not (root / "common").exists() else None
+    shared = common.resolve() if common is not None else beside_it or travelling
     build = document.load(root / BUILD)
     _check_edition(build, root / BUILD)
     place = Place(file=str(root / BUILD))

@@ -13,7 +13,7 @@ from kernel_loader.format.tables import Table, read_table, write_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAME = re.compile(r"[a-z][-a-z0-9]*[a-z0-9]")
+NAME = re.compile(r"[a-z][-a-z0-9]*[a-z0-9]")
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BACKEND = re.compile(r"[a-z][a-z0-9]*")
 
@@ -96,7 +96,7 @@ def parse_metadata(data: bytes | str, *, where: str) -> Metadata:
     if not 0 <= version < 2**31:
         raise table.fail("version", "must be a whole number that is not negative")
     return Metadata(
-        name=_matching(table, "name", _NAME),
+        name=_matching(table, "name", NAME),
         id=_matching(table, "id", _ID),
         version=version,
         license=table.get("license", str) or "",
