@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from kernel_builder.compile.build import build
-from kernel_builder.plan.matrix import Matrix, Row, default_matrix
+from kernel_builder.errors import NothingSelectedError, UsageError
+from kernel_builder.plan.matrix import Stable, Torch, default_matrix
+from kernel_builder.plan.model import Plan, VariantPlan
 from kernel_builder.plan.plan import make_plan
 from kernel_builder.plan.selection import Selection
 from kernel_builder.reporting import SilentReporter
 from kernel_builder.settings import Settings
 from kernel_builder.spec.read import read_kernel
 from kernel_builder.toolchain.provision import provision
-from kernel_loader.format.variants import Backend
 from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from kernel_builder.compile.model import BuildResult
+    from kernel_builder.spec.model import Kernel
     from kernel_builder.toolchain.model import Toolchain
 
 ROOT = Path(__file__).parents[2]
@@ -39,16 +42,24 @@ class Notes(SilentReporter):
         self.warnings.append(text)
 
 
-def _row(abi: Literal["stable", "full"], torch: str, backend: str) -> Row:
-    version = MajorMinor.parse(torch)
-    return Row(abi=abi, torch=version, sdk=version, backend=Backend.parse(backend), platform="x86_64-linux")
-
-
 # Two torch SDKs and two toolkits, whatever the package's own matrix says.
-MATRIX = Matrix(
-    rows=(*(_row("stable", "2.10", backend) for backend in ("cpu", "cu128", "cu130")), _row("full", "2.13", "cpu")),
-    toolkits=default_matrix().toolkits,
+_SHIPPED = default_matrix()
+_CUDA = {MajorMinor(12, 8): _SHIPPED.toolkits[MajorMinor(12, 8)].default[:-1], MajorMinor(13, 0): ()}
+MATRIX = replace(
+    _SHIPPED,
+    torches=(Torch(version=MajorMinor(2, 10), cuda=_CUDA), Torch(version=MajorMinor(2, 13), cuda={})),
+    stables=(Stable(target=MajorMinor(2, 10), torch=MajorMinor(2, 10), sdk=MajorMinor(2, 10)),),
 )
+
+
+def plan_of(kernel: Kernel, **selection: list[str]) -> Plan:
+    """The stable ABI for all, and beside it the full ABI of the newest torch on the CPU."""
+    variants: list[VariantPlan] = []
+    for strategy, words in (("cover", selection), ("full", {"torch": ["2.13"], **selection})):
+        with contextlib.suppress(NothingSelectedError, UsageError):
+            chosen = Selection.parse(**words)
+            variants += make_plan([kernel], selection=chosen, matrix=MATRIX, strategy=strategy).variants
+    return Plan(variants=tuple(sorted(variants, key=lambda variant: str(variant.variant))))
 
 
 @dataclass(kw_only=True)
@@ -77,8 +88,7 @@ class Bench:
         return file
 
     def toolchain(self, **selection: list[str]) -> Toolchain:
-        plan = make_plan([read_kernel(self.folder)], selection=Selection.parse(**selection), matrix=MATRIX)
-        return provision(plan, Settings.from_environment(), SilentReporter())
+        return provision(plan_of(read_kernel(self.folder), **selection), Settings.from_environment(), SilentReporter())
 
     def build(
         self, toolchain: Toolchain | None = None, *, keep_going: bool = False, **selection: list[str]

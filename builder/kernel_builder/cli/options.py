@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from kernel_builder.plan.selection import Selection
 
+KERNELS_DIR = Path("kernels-src")
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
@@ -68,7 +70,7 @@ def kernels(command: Command) -> Command:
         click.option(
             "--kernels-dir",
             type=click.Path(path_type=Path),
-            default=Path("kernels-src"),
+            default=KERNELS_DIR,
             show_default=True,
             help="Folder of kernel folders.",
         ),
@@ -78,11 +80,26 @@ def kernels(command: Command) -> Command:
 def selection(command: Command) -> Command:
     """Which variants: the same options wherever variants are chosen."""
     return _chain(
-        click.option("--torch", multiple=True, metavar="2.9,2.13", help="Only variants made for these torch versions."),
-        click.option("--cuda", multiple=True, metavar="12.6,13.0", help="Only variants made with these CUDA versions."),
+        click.option("--torch", multiple=True, metavar="2.9,2.13", help="Only what these torch versions need."),
+        click.option("--cuda", multiple=True, metavar="12.6,13.0", help="Only what these CUDA builds of torch need."),
         click.option("--backend", "backends", multiple=True, metavar="cuda,cpu", help="Only these backends."),
         click.option("--only", multiple=True, metavar="GLOB", help="Only variants whose name matches; repeatable."),
         click.option("--skip", multiple=True, metavar="GLOB", help="Not variants whose name matches; repeatable."),
+        click.option(
+            "--matrix",
+            type=click.Choice(["cover", "full"]),
+            default="cover",
+            show_default=True,
+            help="cover: the fewest variants that serve everything; full: one per torch build.",
+        ),
+        click.option("--missing", metavar="HUB/ORG/NAME@vN", help="Only what this version in a folder hub lacks."),
+        click.option(
+            "--toolkit",
+            type=click.Choice(["locked", "system", "archive"]),
+            default="locked",
+            show_default=True,
+            help="Where nvcc comes from, for kernels whose .cu files have host code.",
+        ),
     )(command)
 
 

@@ -85,6 +85,11 @@ def choose(asked: Iterable[Arch] | None, toolkit: ToolkitArchs, listed: tuple[Ar
     wanted = toolkit.default if asked is None else _expanded(asked)
     known = [arch for arch in wanted if replace(arch, ptx=False) in toolkit.known]
     dropped = [_dropped(arch, f"unknown to CUDA {toolkit.version}") for arch in wanted if arch not in known]
+    if known and any(drop.arch.ptx for drop in dropped) and not any(arch.ptx for arch in known):
+        # Newer GPUs are to be served. Not by the PTX of 9.0a if there is a plain one: its source may need the "a".
+        newest = max((arch for arch in known if not arch.feature), default=max(known))
+        known.append(Arch(newest.major, newest.minor, ptx=True))
+        dropped = [_dropped(d.arch, f"{d.reason}, {known[-1]} instead") if d.arch.ptx else d for d in dropped]
     kept = known if listed is None else [arch for arch in known if any(_admits(entry, arch) for entry in listed)]
     if known and not kept:
         return DeviceArchs(kept=_sorted(known), dropped=tuple(dropped), list_ignored=True)

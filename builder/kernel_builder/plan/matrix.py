@@ -1,4 +1,4 @@
-"""Reads matrix.toml: the rows of torch × CUDA that are built, and what each CUDA toolkit can compile."""
+"""Reads matrix.toml: which torch builds exist, which bindings and toolkits there are, and what they can compile."""
 
 from __future__ import annotations
 
@@ -15,14 +15,64 @@ from kernel_loader.format.versions import MajorMinor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CPU = Backend("cpu")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Torch:
+    """A torch minor and its CUDA builds → architectures that its wheels have machine code for."""
+
+    version: MajorMinor
+    cuda: Mapping[MajorMinor, tuple[Arch, ...]]
+
+    @property
+    def backends(self) -> tuple[Backend, ...]:
+        """The builds that exist, cpu first."""
+        return (CPU, *(Backend("cuda", version) for version in self.cuda))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stable:
+    """A stable-ABI binding: compiled for ``target`` with the headers of ``sdk``, runs from ``torch`` on."""
+
+    target: MajorMinor
+    torch: MajorMinor
+    sdk: MajorMinor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolkitArchs:
+    """What a CUDA version can compile (``known``, without PTX marks), and what it compiles by default.
+
+    Attributes:
+        driver: Oldest Linux driver that takes its PTX.
+        nvcc: An nvcc of this version is locked.
+    """
+
+    version: MajorMinor
+    known: frozenset[Arch]
+    default: tuple[Arch, ...]
+    driver: str = ""
+    nvcc: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    """A class of GPUs: compute capability, names that people know them by, and the oldest driver, "" for any."""
+
+    capability: tuple[int, int]
+    name: str
+    driver: str = ""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One line of the matrix: a torch ABI and one backend.
+    """A torch ABI and a backend: what one variant of a kernel is made for.
 
     Attributes:
         abi: ``stable`` serves ``torch`` and newer, ``full`` serves exactly ``torch``.
         sdk: Torch version whose headers are compiled against.
+        target: TORCH_TARGET_VERSION of the stable ABI, None for the full one.
         platform: CPU and operating system, ``x86_64-linux``.
     """
 
@@ -31,6 +81,7 @@ class Row:
     sdk: MajorMinor
     backend: Backend
     platform: str
+    target: MajorMinor | None = None
 
     @property
     def variant(self) -> ArchVariant:
@@ -44,25 +95,29 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolkitArchs:
-    """What a CUDA toolkit can compile (``known``, without PTX marks), and what it compiles by default."""
-
-    version: MajorMinor
-    known: frozenset[Arch]
-    default: tuple[Arch, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
-    """Rows in file order, toolkits by version."""
+    """The window: torches, stable bindings and GPU classes in file order, toolkits by version."""
 
-    rows: tuple[Row, ...]
+    platform: str
+    torches: tuple[Torch, ...]
+    stables: tuple[Stable, ...]
     toolkits: Mapping[MajorMinor, ToolkitArchs]
+    gpus: tuple[Gpu, ...]
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """Names of the backends that rows build, sorted."""
-        return tuple(sorted({row.backend.name for row in self.rows}))
+        """Names of the backends that variants are built for, sorted."""
+        return tuple(sorted({backend.name for torch in self.torches for backend in torch.backends}))
+
+    @property
+    def cuda(self) -> tuple[MajorMinor, ...]:
+        """CUDA versions that some torch is built with, ascending."""
+        return tuple(sorted({version for torch in self.torches for version in torch.cuda}))
+
+    @property
+    def nvccs(self) -> tuple[MajorMinor, ...]:
+        """Versions of the locked nvccs, ascending."""
+        return tuple(sorted(version for version, toolkit in self.toolkits.items() if toolkit.nvcc))
 
 
 @cache
@@ -79,34 +134,52 @@ def parse(text: str) -> Matrix:
     """
     data = parse_toml(text)
     try:
-        rows = tuple(row for table in data["row"] for row in _rows(table, data["platform"]))
-        toolkits = {toolkit.version: toolkit for toolkit in map(_toolkit, data["toolkit"])}
+        matrix = Matrix(
+            platform=data["platform"],
+            torches=tuple(map(_torch, data["torch"])),
+            stables=tuple(map(_stable, data.get("stable", ()))),
+            toolkits={toolkit.version: toolkit for toolkit in map(_toolkit, data["toolkit"])},
+            gpus=tuple(map(_gpu, data["gpu"])),
+        )
     except KeyError as error:
         raise ValueError(f"the matrix lacks the key {error}") from error
-    names = [str(row.variant) for row in rows]
-    if len(set(names)) != len(names):
-        raise ValueError("two rows of the matrix build the same variant")
-    if missing := {row.backend.version for row in rows if row.backend.version} - toolkits.keys():
+    for torch in matrix.torches:
+        Framework("torch", torch.version), torch.backends  # a version without a variant name raises
+    if missing := set(matrix.cuda) - matrix.toolkits.keys():
         raise ValueError(f"the matrix has no toolkit {sorted(map(str, missing))}")
-    return Matrix(rows=rows, toolkits=toolkits)
+    for versions in ([t.version for t in matrix.torches], [s.target for s in matrix.stables]):
+        if versions != sorted(set(versions)):
+            raise ValueError("torch versions and stable targets of the matrix ascend, each once")
+    return matrix
 
 
-def _rows(table: Mapping[str, Any], platform: str) -> list[Row]:
-    torch = MajorMinor.parse(table["torch"])
-    sdk = MajorMinor.parse(table.get("sdk", table["torch"]))
-    if table["abi"] not in ("stable", "full") or sdk < torch:
-        raise ValueError(f"torch {torch}: abi is stable or full, and sdk is not older than torch")
-    return [
-        Row(abi=table["abi"], torch=torch, sdk=sdk, backend=Backend.parse(name), platform=platform)
-        for name in table["backends"]
-    ]
+def _torch(table: Mapping[str, Any]) -> Torch:
+    return Torch(
+        version=MajorMinor.parse(table["version"]),
+        cuda={
+            MajorMinor.parse(version): tuple(map(Arch.parse, archs)) for version, archs in table.get("cuda", {}).items()
+        },
+    )
+
+
+def _stable(table: Mapping[str, Any]) -> Stable:
+    stable = Stable(**{key: MajorMinor.parse(table[key]) for key in ("target", "torch", "sdk")})
+    if not stable.torch <= stable.target <= stable.sdk:
+        raise ValueError(f"stable target {stable.target}: torch is not newer, and sdk not older, than the target")
+    return stable
 
 
 def _toolkit(table: Mapping[str, Any]) -> ToolkitArchs:
     ptx = Arch.parse(f"{table['ptx']}+PTX")
-    default = (*(Arch.parse(text) for text in table["default"]), ptx)
     return ToolkitArchs(
         version=MajorMinor.parse(table["version"]),
         known=frozenset(Arch.parse(text) for text in table["archs"]),
-        default=default,
+        default=(*(Arch.parse(text) for text in table["default"]), ptx),
+        driver=table["driver"],
+        nvcc=table.get("nvcc", False),
     )
+
+
+def _gpu(table: Mapping[str, Any]) -> Gpu:
+    capability = Arch.parse(table["capability"])
+    return Gpu(capability=(capability.major, capability.minor), name=table["name"], driver=table.get("driver", ""))

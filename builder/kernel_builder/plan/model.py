@@ -21,8 +21,14 @@ class VariantPlan:
     Attributes:
         uid: First 10 hex digits of the identity digest (kernel name, version, backend, source digests).
         sdk: Torch version whose headers the binding is compiled with, e.g. 2.10.
-        toolkit: CUDA toolkit of the device code, None for cpu.
-        archs: Device name → architectures compiled for it, in order; empty for cpu.
+        toolkit: CUDA toolkit (NVRTC) of the device sources; None for cpu, and for kernels without device sources.
+        archs: Device name, or ``kernel.<key>`` for a component with ``.cu`` sources → architectures compiled for it,
+            in order; empty for cpu.
+        target: TORCH_TARGET_VERSION of a stable-ABI binding. The variant's name carries the oldest torch that has what
+            this target imports, which may be older. None for the full ABI.
+        nvcc: CUDA version of the nvcc that compiles ``.cu`` sources of components; None when there are none. It may
+            be older than the variant's CUDA version, never newer.
+        lineinfo: Device code carries line numbers (``build --dev``); never in what is published.
     """
 
     kernel: Kernel
@@ -31,6 +37,9 @@ class VariantPlan:
     sdk: MajorMinor
     toolkit: MajorMinor | None
     archs: Mapping[str, tuple[Arch, ...]]
+    target: MajorMinor | None = None
+    nvcc: MajorMinor | None = None
+    lineinfo: bool = False
 
     @property
     def backend(self) -> str:
@@ -49,12 +58,13 @@ class VariantPlan:
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """Components of this backend, without those that need a newer CUDA."""
+        """Components of this backend, without those that need a newer CUDA than what compiles them."""
+        cuda = self.nvcc or self.variant.backend.version
         return tuple(
             component
             for component in self.kernel.components
             if component.backend == self.backend
-            and (self.toolkit is None or component.cuda_minver is None or component.cuda_minver <= self.toolkit)
+            and (cuda is None or component.cuda_minver is None or component.cuda_minver <= cuda)
         )
 
     @property
@@ -71,7 +81,9 @@ class VariantPlan:
             "backend": self.backend,
             "id": self.op_id,
             "sdk": str(self.sdk),
+            "target": None if self.target is None else str(self.target),
             "toolkit": None if self.toolkit is None else str(self.toolkit),
+            "nvcc": None if self.nvcc is None else str(self.nvcc),
             "archs": {name: [str(a) for a in archs] for name, archs in self.archs.items()},
         }
 

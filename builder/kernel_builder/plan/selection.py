@@ -15,7 +15,8 @@ from kernel_loader.format.versions import MajorMinor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kernel_builder.plan.matrix import Matrix, Row
+    from kernel_builder.plan.matrix import Matrix
+    from kernel_loader.format.variants import Backend
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
@@ -24,11 +25,11 @@ _EXPANSION_LIMIT = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """A choice of rows; an empty tuple chooses everything.
+    """A choice of torch builds and of variants; an empty tuple chooses everything.
 
     Attributes:
-        torch: Torch versions of rows, as variant names carry them.
-        cuda: CUDA versions of rows. Naming one leaves cpu out, unless ``backends`` names it.
+        torch: Torch versions to build for.
+        cuda: CUDA builds of torch to build for. Naming one leaves cpu out, unless ``backends`` names it.
         backends: ``cpu``, ``cuda``.
         only: Patterns with ``*``, ``?``, ``[…]`` and ``{a,b}``; a variant is kept when one matches its name or its
             label ``kernel/name``.
@@ -64,34 +65,45 @@ class Selection:
             skip=tuple(skip),
         )
 
-    def rejects(self, row: Row) -> str:
-        """Which option leaves a row out, empty when none does."""
-        if self.torch and row.torch not in self.torch:
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Those of ``only`` and ``skip``."""
+        return self.only + self.skip
+
+    def rejects(self, torch: MajorMinor, backend: Backend) -> str:
+        """Which option leaves a torch build out, empty when none does."""
+        if self.torch and torch not in self.torch:
             return "--torch"
-        if self.backends and row.backend.name not in self.backends:
+        if self.backends and backend.name not in self.backends:
             return "--backend"
-        if self.cuda and row.backend.version not in self.cuda and not (row.backend.version is None and self.backends):
+        if self.cuda and backend.version not in self.cuda and not (backend.version is None and self.backends):
             return "--cuda"
         return ""
 
-    def rejects_label(self, label: str) -> str:
-        """Which pattern option leaves a variant out, empty when none does."""
-        if self.only and not any(matches(pattern, label) for pattern in self.only):
-            return "--only"
-        return "--skip" if any(matches(pattern, label) for pattern in self.skip) else ""
+    def narrowed(self, planned: set[str], possible: set[str]) -> set[str]:
+        """Labels that the patterns keep. An ``only`` that matches none of ``planned`` takes ``possible`` ones."""
+        kept = planned
+        if self.only:
+            by_pattern = [
+                {label for label in planned if matches(pattern, label)}
+                or {label for label in possible if matches(pattern, label)}
+                for pattern in self.only
+            ]
+            kept = set().union(*by_pattern)
+        return {label for label in kept if not any(matches(pattern, label) for pattern in self.skip)}
 
     def check(self, matrix: Matrix, labels: Sequence[str]) -> None:
         """Refuse words that name nothing.
 
         Args:
             matrix: What can be selected from.
-            labels: Every label that the kernels have before anything is selected.
+            labels: Every label that the kernels could have.
 
         Raises:
             UsageError: A version or backend is in no row, or a pattern matches no label.
         """
-        _known(self.torch, {row.torch for row in matrix.rows}, "torch", "--torch")
-        _known(self.cuda, {row.backend.version for row in matrix.rows if row.backend.version}, "CUDA", "--cuda")
+        _known(self.torch, {torch.version for torch in matrix.torches}, "torch", "--torch")
+        _known(self.cuda, set(matrix.cuda), "CUDA", "--cuda")
         for name in self.backends:
             if name not in matrix.backends:
                 reason = "not built by this version" if name in BACKENDS else "not known"
@@ -149,5 +161,5 @@ def _versions(values: Iterable[str], option: str) -> tuple[MajorMinor, ...]:
 def _known(asked: Iterable[MajorMinor], known: set[MajorMinor], what: str, option: str) -> None:
     for version in asked:
         if version not in known:
-            listed = ", ".join(map(str, sorted(known)))
-            raise UsageError(f"{what} {version} is not in the matrix.", where=option, hint=f"known are {listed}")
+            names = list(map(str, sorted(known)))
+            raise UsageError(f"{what} {version} is not in the matrix.", where=option, hint=nearest(str(version), names))

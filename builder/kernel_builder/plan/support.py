@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kernel_builder.spec.model import Kernel
 
 _FLAGS_HINT = "give [device.<name>] in kernel-builder.toml its own capabilities and defines"
-_DEVICE_HINT = "name device-only sources as [device.<name>] in kernel-builder.toml"
+_BINDING_HINT = "name .cu files in the src of a [kernel.<key>]"
 
 
 def refuse_framework(kernel: Kernel) -> None:
@@ -29,28 +29,24 @@ def refuse_sources(variant: VariantPlan) -> None:
     """Refuse a variant that needs what this version does not have.
 
     Raises:
-        SpecError: A host source needs nvcc, or a component needs a library other than torch, or has
-            settings for sources that it does not have.
+        SpecError: The binding needs nvcc, or a component needs a library other than torch, or has settings for sources
+            that it does not have.
     """
     kernel = variant.kernel
-    _refuse_nvcc(kernel, kernel.torch.sources, "torch")
+    for index, path in enumerate(kernel.torch.sources):
+        if path.endswith(".cu"):
+            _refuse(kernel, f"torch.src[{index}]", f"{path} is CUDA code, and a binding is C++.", _BINDING_HINT)
     for component in variant.components:
         place = f"kernel.{component.key}"
-        _refuse_nvcc(kernel, component.sources, place)
+        has_cuda = any(source.endswith(".cu") for source in component.sources)
+        if has_cuda and component.backend != "cuda":
+            _refuse(kernel, f"{place}.src", f"A component for {component.backend} cannot have .cu sources.")
         for key, value in (("cuda-flags", component.cuda_flags), ("cuda-capabilities", component.cuda_capabilities)):
-            if value:
+            if value and not has_cuda:
                 _refuse(kernel, f"{place}.{key}", f"{key} is for .cu sources, and there is none here.", _FLAGS_HINT)
         for library in component.depends:
             if library != "torch":
                 _refuse(kernel, f"{place}.depends", f"{library} is valid, but not provided by this version.")
-
-
-def _refuse_nvcc(kernel: Kernel, sources: tuple[str, ...], place: str) -> None:
-    for index, path in enumerate(sources):
-        if path.endswith(".cu"):
-            _refuse(
-                kernel, f"{place}.src[{index}]", f"{path} needs nvcc, which this version does not use.", _DEVICE_HINT
-            )
 
 
 def _refuse(kernel: Kernel, path: str, message: str, hint: str = "") -> NoReturn:

@@ -9,33 +9,60 @@ from kernel_loader.format.versions import MajorMinor
 
 SMALL_MATRIX = """\
 platform = "x86_64-linux"
-[[row]]
-abi = "stable"
+[[torch]]
+version = "2.8"
+cuda."12.6" = ["8.0", "9.0"]
+[[torch]]
+version = "2.9"
+cuda."12.6" = ["8.0", "9.0"]
+cuda."13.0" = ["8.0", "9.0", "12.0"]
+[[torch]]
+version = "2.10"
+cuda."13.0" = ["8.0", "9.0", "12.0"]
+cuda."13.2" = ["8.0", "9.0", "12.0"]
+[[stable]]
+target = "2.9"
 torch = "2.9"
 sdk = "2.10"
-backends = ["cu126"]
-[[row]]
-abi = "stable"
-torch = "2.12"
-backends = ["cpu", "cu126", "cu130"]
-[[row]]
-abi = "full"
-torch = "2.9"
-backends = ["cpu", "cu126"]
-[[row]]
-abi = "full"
+[[stable]]
+target = "2.10"
 torch = "2.10"
-backends = ["cpu"]
+sdk = "2.10"
+[[toolkit]]
+version = "12.4"
+archs = ["7.0", "8.0", "9.0", "9.0a"]
+default = ["8.0"]
+ptx = "9.0"
+driver = "550.54"
+nvcc = true
 [[toolkit]]
 version = "12.6"
 archs = ["7.0", "8.0", "9.0", "9.0a"]
 default = ["8.0", "9.0a"]
 ptx = "9.0"
+driver = "560.28"
 [[toolkit]]
 version = "13.0"
 archs = ["7.5", "8.0", "9.0", "9.0a", "12.0", "12.0a"]
 default = ["8.0", "12.0"]
 ptx = "12.0"
+driver = "580.65"
+nvcc = true
+[[toolkit]]
+version = "13.2"
+archs = ["7.5", "8.0", "9.0", "9.0a", "12.0", "12.0a"]
+default = ["8.0", "12.0"]
+ptx = "12.0"
+driver = "595.45"
+[[gpu]]
+capability = "8.0"
+name = "A100"
+[[gpu]]
+capability = "9.0"
+name = "H100"
+[[gpu]]
+capability = "12.0"
+name = "RTX 50"
 """
 
 
@@ -71,6 +98,6 @@ def kernel(
         "devices": (
             Device(name="op", source="csrc/op.cu", capabilities=None if capabilities is None else archs(capabilities)),
         ),
-        "sources": {"build.toml": "00"},
+        "sources": {"build.toml": "00", "common/include/kb/torch.h": "00"},
     }
     return Kernel(**(values | changes))

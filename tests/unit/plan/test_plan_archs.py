@@ -35,7 +35,9 @@ def test_without_capabilities_the_documented_defaults_are_used(toolkit, expected
 @pytest.mark.parametrize(
     ("toolkit", "asked", "expected"),
     [
-        ("12.6", "8.0 9.0a 10.0 12.0+PTX", "8.0 9.0a"),
+        ("12.6", "8.0 9.0a 10.0 12.0+PTX", "8.0 8.0+PTX 9.0a"),
+        ("12.6", "9.0a 12.0+PTX", "9.0+PTX 9.0a"),
+        ("12.6", "7.5 8.0 9.0 12.0+PTX", "7.5 8.0 9.0 9.0+PTX"),
         ("12.8", "7.0 8.0 10.0a 10.3a 12.0", "7.0 8.0 10.0a 12.0"),
         ("12.9", "10.0f 10.3a 12.1", "10.0f 10.3a 12.1"),
         ("13.0", "7.0 7.2 7.5 8.0 11.0", "7.5 8.0 11.0"),
@@ -84,8 +86,9 @@ def test_every_drop_is_explained():
     chosen = choose(archs("8.0 9.0 12.0+PTX"), TOOLKITS[version("12.6")], parse_list("9.0"))
     assert list(map(str, chosen.dropped)) == [
         "12.0: unknown to CUDA 12.6",
-        "12.0+PTX: unknown to CUDA 12.6",
+        "12.0+PTX: unknown to CUDA 12.6, 9.0+PTX instead",
         "8.0: not in TORCH_CUDA_ARCH_LIST",
+        "9.0+PTX: not in TORCH_CUDA_ARCH_LIST",
     ]
     assert not chosen.list_ignored
 

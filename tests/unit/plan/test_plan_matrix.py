@@ -1,4 +1,4 @@
-"""matrix.toml: the shipped rows, and refusals of a bad file."""
+"""matrix.toml: the shipped window, and refusals of a bad file."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ import pytest
 from plan_samples import SMALL_MATRIX, version
 
 from kernel_builder.plan.matrix import default_matrix, parse
-from kernel_loader.format.variants import parse as parse_variant
 
 
-def test_the_shipped_rows():
-    assert [(str(row.variant), str(row.sdk)) for row in default_matrix().rows] == [
-        ("torch-stable-abi210-cpu-x86_64-linux", "2.10"),
-        ("torch-stable-abi210-cu128-x86_64-linux", "2.10"),
-        ("torch-stable-abi210-cu130-x86_64-linux", "2.10"),
-        ("torch213-cxx11-cpu-x86_64-linux", "2.13"),
-    ]
+def test_the_window():
+    builds = {str(torch.version): " ".join(map(str, torch.cuda)) for torch in default_matrix().torches}
+    assert builds == {
+        "2.7": "12.6 12.8",
+        "2.8": "12.6 12.8 12.9",
+        "2.9": "12.6 12.8 13.0",
+        "2.10": "12.6 12.8 13.0",
+        "2.11": "12.6 12.8 13.0",
+        "2.12": "12.6 13.0 13.2",
+        "2.13": "12.6 13.0 13.2",
+        "2.14": "12.6 13.0 13.2",
+        "2.15": "12.6 13.0 13.2",
+    }
+    assert default_matrix().backends == ("cpu", "cuda")
+    assert list(map(str, default_matrix().nvccs)) == ["12.4", "13.0", "13.2"]
 
 
-def test_every_row_has_a_name_that_reads_back():
-    for row in default_matrix().rows:
-        assert parse_variant(str(row.variant)) == row.variant
+def test_every_torch_and_toolkit_is_locked():
+    from kernel_builder.toolchain.lock import read_lock
+
+    lock, matrix = read_lock(), default_matrix()
+    assert {torch.version for torch in matrix.torches} <= lock.sdks.keys()
+    assert {stable.sdk for stable in matrix.stables} <= lock.sdks.keys()
+    assert set(matrix.cuda) <= lock.toolkits.keys()
+    assert set(matrix.nvccs) <= lock.nvccs.keys()
 
 
 def test_defaults_are_known_to_their_toolkit():
@@ -28,6 +40,7 @@ def test_defaults_are_known_to_their_toolkit():
         assert {(arch.major, arch.minor) for arch in toolkit.default} <= {(a.major, a.minor) for a in toolkit.known}
         assert [arch.ptx for arch in toolkit.default].count(True) == 1
         assert not any(arch.ptx for arch in toolkit.known)
+        assert toolkit.driver
 
 
 def test_what_toolkits_know():
@@ -41,28 +54,31 @@ def test_what_toolkits_know():
     assert "7.0" not in known["13.0"]
 
 
-def test_an_sdk_may_be_newer_than_the_abi():
-    row = parse(SMALL_MATRIX).rows[0]
-    assert (row.torch, row.sdk, str(row.variant)) == (
-        version("2.9"),
-        version("2.10"),
-        "torch-stable-abi29-cu126-x86_64-linux",
-    )
+def test_a_stable_binding_may_serve_older_torches_than_its_target():
+    oldest = default_matrix().stables[0]
+    assert (str(oldest.torch), str(oldest.target)) == ("2.7", "2.9")
+    assert oldest.sdk >= oldest.target
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('abi = "full"', 'abi = "half"', "abi is stable or full"),
-        ('sdk = "2.10"', 'sdk = "2.8"', "sdk is not older"),
-        ('["cpu", "cu126", "cu130"]', '["cpu", "cu126", "cu131"]', "no toolkit"),
-        ('["cpu", "cu126", "cu130"]', '["cpu", "cpu"]', "same variant"),
-        ('["cpu", "cu126", "cu130"]', '["gpu"]', "not a backend"),
+        ('target = "2.9"\ntorch = "2.9"', 'target = "2.9"\ntorch = "2.10"', "torch is not newer"),
+        ('sdk = "2.10"', 'sdk = "2.8"', "sdk not older"),
+        ('cuda."12.6"', 'cuda."12.5"', "no toolkit"),
+        ('version = "2.9"', 'version = "2.8"', "ascend, each once"),
+        ('version = "2.8"', 'version = "10.8"', "has no variant name"),
+        ('cuda."12.6"', 'cuda."12.10"', "has no variant name"),
         ('platform = "x86_64-linux"\n', "", "lacks the key 'platform'"),
         ('ptx = "9.0"', 'ptx = "9"', "not a GPU architecture"),
+        ('driver = "560.28"\n', "", "lacks the key 'driver'"),
     ],
 )
 def test_a_bad_matrix_is_refused(old, new, message):
     assert old in SMALL_MATRIX
     with pytest.raises(ValueError, match=message):
         parse(SMALL_MATRIX.replace(old, new, 1))
+
+
+def test_versions_of_the_small_matrix():
+    assert [torch.version for torch in parse(SMALL_MATRIX).torches] == [version("2.8"), version("2.9"), version("2.10")]
