@@ -53,6 +53,7 @@ def row(sdk: str, toolkit: str | None) -> SimpleNamespace:
         variant=SimpleNamespace(cpu="x86_64", os="linux"),
         sdk=MajorMinor.parse(sdk),
         toolkit=toolkit and MajorMinor.parse(toolkit),
+        nvcc=None,
         label="probe/variant",
     )
 

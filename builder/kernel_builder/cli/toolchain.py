@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @click.group(
     epilog=epilog(
         "kernel-builder toolchain list",
-        "kernel-builder toolchain where 12.8",
+        "kernel-builder toolchain where nvcc-13.0",
         "kernel-builder toolchain lock torch-2.13",
         codes=(2, 4),
     )
 )
 def toolchain() -> None:
-    """Look at toolkits and torch SDKs, and pin others."""
+    """Look at toolkits, nvccs and torch SDKs, and pin others."""
 
 
 @toolchain.command("list")
@@ -48,7 +48,7 @@ def list_(**options: Any) -> None:
 @click.argument("name")
 @quiet_and_json
 def where(name: str, **options: Any) -> int:
-    """Print the folder of NAME, such as 12.8 or torch-2.13."""
+    """Print the folder of NAME, such as 12.8, torch-2.13 or nvcc-13.0."""
     from kernel_builder.errors import ToolchainError, UsageError
     from kernel_builder.spec.faults import nearest
 
@@ -69,13 +69,13 @@ def where(name: str, **options: Any) -> int:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @quiet_and_json
 def lock(names: tuple[str, ...], **options: Any) -> None:
-    """Read the wheels of NAMES (12.8, torch-2.13; none = all) and pin what they hold in the lock file."""
+    """Read the wheels of NAMES (12.8, torch-2.13, nvcc-13.0; none = all) and pin what they hold in the lock file."""
     from kernel_builder.toolchain.relock import relock
 
     settings, output = read_output(options)
     with reporting(output) as reporter:
         renewed = relock(names, settings, reporter)
-    labels = [item.label for item in (*renewed.toolkits.values(), *renewed.sdks.values())]
+    labels = [item.label for item in renewed.items.values()]
     output.result(data={"items": labels}, ids=labels, lines=[f"pinned {label}" for label in labels])
 
 
@@ -84,9 +84,7 @@ def _items(settings: Settings) -> dict[str, tuple[LockedItem, Path | None]]:
     from kernel_builder.toolchain.lock import read_lock
     from kernel_builder.toolchain.supply import Supply
 
-    pinned = read_lock()
-    named = {str(version): item for version, item in pinned.toolkits.items()}
-    named |= {f"torch-{version}": item for version, item in pinned.sdks.items()}
+    named = read_lock().items
     with closing(Supply(settings, SilentReporter())) as supply:
         folders = {name: supply.folder_of(item) for name, item in named.items()}
     return {name: (item, folders[name] if folders[name].is_dir() else None) for name, item in named.items()}

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernel_builder.errors import ToolchainError
+from kernel_builder.errors import ToolchainError, UsageError
 from kernel_builder.toolchain.host import find_host_compiler
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.lock import read_lock
+from kernel_builder.toolchain.nvcc.archive import releases
+from kernel_builder.toolchain.nvcc.debian import find_tools
+from kernel_builder.toolchain.nvcc.system import find_candidates
 from kernel_builder.toolchain.pip_settings import read_pip_settings
 from kernel_builder.toolchain.supply import Supply
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from kernel_builder.settings import Settings
     from kernel_builder.toolchain.lock import LockedItem
 
+_TOPICS = {"toolkit": "toolkit", "torch": "torch-sdk", "nvcc": "nvcc"}
 State = Literal["ok", "absent", "problem"]
 # Two toolkits, two SDKs and the units of a matrix; measured at 0.5 GB.
 _ROOM = 1 << 30
@@ -50,20 +54,22 @@ class Condition:
 
 
 def examine(settings: Settings, reporter: Reporter, *, network: bool = True) -> tuple[Condition, ...]:
-    """Look at compiler, ninja, C library, store, toolkits, SDKs and, with ``network``, at pip's indexes.
+    """Look at compiler, ninja, C library, store, toolkits, nvccs, SDKs and, with ``network``, at pip's indexes.
 
-    Nothing is changed or downloaded but an index page. A CUDA installation is neither needed nor looked for.
+    Nothing is changed or downloaded but an index page. A CUDA installation is not needed: those that are found are
+    named because ``--toolkit system`` would take them.
     """
-    lock = read_lock()
-    items = [*lock.toolkits.values(), *lock.sdks.values()]
+    items = list(read_lock().items.values())
     with closing(Supply(settings, reporter)) as supply:
-        provisioned = [_item(item, supply.folder_of(item)) for item in items]
+        provisioned = [_item(item, supply.folder_of(item), settings.path) for item in items]
     return (
         _host(settings),
         _ninja(),
         Condition(topic="c-library", state="ok", message=" ".join(platform.libc_ver()).strip() or "unknown"),
         *_store(settings.store),
         *provisioned,
+        _installed_nvcc(settings),
+        _archives(settings),
         *([_index(items, settings, reporter)] if network else []),
     )
 
@@ -97,11 +103,37 @@ def _store(store: Path) -> tuple[Condition, ...]:
     return (Condition(topic="store", state="ok", message=f"{store} ({room})"),)
 
 
-def _item(item: LockedItem, folder: Path) -> Condition:
-    topic = f"{'torch-sdk' if item.kind == 'torch' else 'toolkit'}-{item.version}"
+def _item(item: LockedItem, folder: Path, path: str) -> Condition:
+    topic = f"{_TOPICS[item.kind]}-{item.version}"
     if folder.is_dir():
         return Condition(topic=topic, state="ok", message=f"{item.label} in {folder}")
+    if item.package:
+        try:
+            find_tools(item.package, path)
+        except ToolchainError as error:
+            return Condition(topic=topic, state="absent", message=error.message, hint=error.hint)
     return Condition(topic=topic, state="absent", message=f"{item.label} is downloaded when a plan needs it")
+
+
+def _installed_nvcc(settings: Settings) -> Condition:
+    found = "; ".join(map(str, find_candidates(settings)))
+    return Condition(
+        topic="nvcc-system",
+        state="ok" if found else "absent",
+        message=f"--toolkit system would use {found}" if found else "no nvcc is installed, and none is needed",
+    )
+
+
+def _archives(settings: Settings) -> Condition:
+    if not settings.redist:
+        return Condition(
+            topic="nvcc-archive", state="absent", message="KERNEL_BUILDER_REDIST names no release manifest"
+        )
+    try:
+        names = ", ".join(f"{release.version}: {release.location}" for release in releases(settings).values())
+    except UsageError as error:
+        return Condition(topic="nvcc-archive", state="problem", message=error.message, hint=error.hint)
+    return Condition(topic="nvcc-archive", state="ok", message=f"--toolkit archive would use {names}")
 
 
 def _index(items: list[LockedItem], settings: Settings, reporter: Reporter) -> Condition:

@@ -8,6 +8,7 @@ from kernel_builder.errors import DigestError, ToolchainError
 from kernel_builder.files import tree_digest
 from kernel_builder.toolchain.index.places import WrongBytesError
 from kernel_builder.toolchain.index.transfer import Meter, RemoteFile
+from kernel_builder.toolchain.symbols.tables import digest_of, read_tables
 from kernel_builder.toolchain.wheels import UnfitWheelError, read_directory, run_bytes, select, unpack
 
 if TYPE_CHECKING:
@@ -45,6 +46,38 @@ def take(wheel: LockedWheel, index: Index, folder: Path, reporter: Reporter) -> 
                 (folder / name).unlink(missing_ok=True)
         else:
             return files
+        finally:
+            spool.unlink(missing_ok=True)
+    raise _refusal(wheel, [*index.failures[asked:], *failures], wrong=wrong)
+
+
+def take_symbols(wheel: LockedWheel, digest: str, index: Index, folder: Path, reporter: Reporter) -> dict[str, bytes]:
+    """The names that the libraries of a torch release export, from the first place that has the right ones.
+
+    Args:
+        wheel: The release.
+        digest: What the lock says of the names; "" accepts any, for the one who writes the lock.
+        index: Where wheels are looked for.
+        folder: Takes a whole wheel for a while, where a server knows no ranges.
+        reporter: Told what is read.
+
+    Raises:
+        ToolchainError: No place has the wheel.
+        DigestError: Places have it, none with the right names.
+    """
+    failures: list[str] = []
+    wrong, asked = False, len(index.failures)
+    for candidate, locked in _offers(wheel, index):
+        meter, spool = Meter(f"symbols of {wheel.project} {wheel.version}", reporter), folder / ".symbols.whl"
+        try:
+            tables = read_tables(index.open(candidate, locked, spool, meter))
+            if digest and digest_of(tables) != digest:
+                raise WrongBytesError("its libraries do not export the names that the lock's digest names")
+        except UnfitWheelError as error:
+            wrong = wrong or isinstance(error, WrongBytesError)
+            failures.append(f"{candidate.origin}: {candidate.name}: {error}")
+        else:
+            return tables
         finally:
             spool.unlink(missing_ok=True)
     raise _refusal(wheel, [*index.failures[asked:], *failures], wrong=wrong)

@@ -38,8 +38,8 @@ _LIBRARIES = (
     "ld-linux-x86-64.so.2",
 )
 _REQUIRED = _LIBRARIES[:3]
-_TORCH = ("torch", "torch_cpu", "torch_cuda", "c10")
-_TORCH_OF_BACKEND = {"cpu": ("torch", "torch_cpu", "c10"), "cuda": ("torch", "torch_cpu", "torch_cuda", "c10")}
+_TORCH = ("torch", "torch_cpu", "torch_cuda", "c10", "c10_cuda")
+_TORCH_OF_LINK = {"cpu": ("torch", "torch_cpu", "c10"), "cuda": _TORCH[:4], "nvcc": _TORCH}
 _ARCHIVE = "libfloor_compat.a"
 _NONSHARED = "libc_nonshared.a"
 _SHARED = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-s")
@@ -67,7 +67,7 @@ def make_floor(host: HostCompiler, settings: Settings, reporter: Reporter) -> Fl
         root=root / "lib",
         torch=root / "torch",
         digest=folder_digest(root),
-        link={backend: _link_arguments(root, names) for backend, names in _TORCH_OF_BACKEND.items()},
+        link={key: _link_arguments(root, names) for key, names in _TORCH_OF_LINK.items()},
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kernel_builder.settings import Settings
 
-_OLDEST = (9, 0, 0)
+OLDEST = (9, 0, 0)
 _TARGET = "x86_64"
 _INSTALL = "install g++ (Debian, Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++), or set CXX"
 
@@ -30,14 +30,14 @@ def find_host_compiler(settings: Settings) -> HostCompiler:
         ToolchainError: There is none, it is not GCC 9 or newer, or it builds for another machine.
     """
     if settings.cxx:
-        return _examine(_command(settings.cxx, settings.path))
+        return examine_compiler(_command(settings.cxx, settings.path))
     problem = ToolchainError("No C++ compiler was found on PATH.", where="PATH: c++, g++", hint=_INSTALL)
     for name in ("c++", "g++"):
         program = find_program(name, settings.path)
         if program is None:
             continue
         try:
-            return _examine([program])
+            return examine_compiler([program])
         except ToolchainError as error:
             problem = error
     raise problem
@@ -58,14 +58,19 @@ def _command(value: str, path: str) -> list[str]:
     return resolved
 
 
-def _examine(command: Sequence[str]) -> HostCompiler:
+def examine_compiler(command: Sequence[str]) -> HostCompiler:
+    """What a compiler says of itself, called by ``command``.
+
+    Raises:
+        ToolchainError: It is not GCC 9 or newer, or it builds for another machine.
+    """
     about = _ask(command, "--version")
     banner = about.splitlines()[0].strip()
     if "clang" in banner.lower() or "Free Software Foundation" not in about:
         raise ToolchainError(f"The C++ compiler is not GCC: {banner}.", where=command[0], hint=_INSTALL)
     version = _numbers(_ask(command, "-dumpfullversion", "-dumpversion"))
     machine = _ask(command, "-dumpmachine").strip()
-    if version < _OLDEST:
+    if version < OLDEST:
         raise ToolchainError(
             f"GCC {'.'.join(map(str, version))} is too old: C++17 as kernels use it needs GCC 9 or newer.",
             where=command[0],

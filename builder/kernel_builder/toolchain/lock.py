@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOCK_FILE = Path(__file__).with_name("toolchains.lock.toml")
-ItemKind = Literal["toolkit", "torch"]
+ItemKind = Literal["toolkit", "torch", "nvcc"]
+_NAMES = {"toolkit": "NVRTC", "torch": "torch", "nvcc": "nvcc"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,13 +50,28 @@ class LockedWheel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LockedPackage:
+    """A Debian package that holds what no wheel has: its place in the archive, and the SHA-256 and size of its file."""
+
+    name: str
+    version: str
+    suite: str
+    component: str
+    sha256: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LockedItem:
     """A toolkit or a torch SDK.
 
     Attributes:
-        digest: ``files.tree_digest`` over all members of all wheels.
+        digest: ``files.tree_digest`` over all members of all wheels, and what is taken from the package.
         headers: Include folders relative to the item's root, in order.
-        libraries: ``nvrtc``, ``nvrtc_builtins``, ``nvfatbin`` → path relative to the root; empty for torch.
+        libraries: ``nvrtc``, ``nvrtc_builtins``, ``nvfatbin``, or ``nvcc``, ``cudart`` → path relative to the root;
+            empty for torch.
+        package: Of an nvcc, the Debian package that its programs are taken from; None when wheels have them.
+        symbols: Of a torch release, the digest over the names that its libraries export.
     """
 
     kind: ItemKind
@@ -65,11 +81,13 @@ class LockedItem:
     headers: tuple[str, ...]
     libraries: Mapping[str, str]
     wheels: tuple[LockedWheel, ...]
+    package: LockedPackage | None = None
+    symbols: str = ""
 
     @property
     def label(self) -> str:
-        """``NVRTC 12.8.93`` or ``torch 2.10.0``, for people."""
-        return f"{'torch' if self.kind == 'torch' else 'NVRTC'} {self.release}"
+        """``NVRTC 12.8.93``, ``torch 2.10.0`` or ``nvcc 13.0.88``, for people."""
+        return f"{_NAMES[self.kind]} {self.release}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +96,14 @@ class Lock:
 
     toolkits: Mapping[MajorMinor, LockedItem]
     sdks: Mapping[MajorMinor, LockedItem]
+    nvccs: Mapping[MajorMinor, LockedItem] = field(default_factory=dict)
+
+    @property
+    def items(self) -> Mapping[str, LockedItem]:
+        """Every item under the name that people give it: ``12.8``, ``torch-2.13``, ``nvcc-13.0``."""
+        named = {str(version): item for version, item in self.toolkits.items()}
+        named |= {f"torch-{version}": item for version, item in self.sdks.items()}
+        return named | {f"nvcc-{version}": item for version, item in self.nvccs.items()}
 
     def toolkit(self, version: MajorMinor) -> LockedItem:
         """The toolkit of a CUDA version.
@@ -94,6 +120,14 @@ class Lock:
             ToolchainError: The lock has none.
         """
         return _lookup(self.sdks, version, "torch SDK")
+
+    def nvcc(self, version: MajorMinor) -> LockedItem:
+        """The nvcc of a CUDA version.
+
+        Raises:
+            ToolchainError: The lock has none.
+        """
+        return _lookup(self.nvccs, version, "nvcc")
 
 
 def _lookup(items: Mapping[MajorMinor, LockedItem], version: MajorMinor, what: str) -> LockedItem:
@@ -118,7 +152,7 @@ def read_lock(path: Path = LOCK_FILE) -> Lock:
         data = parse_toml(path.read_text(encoding="utf-8"))
         if data["version"] != 1:
             raise ToolchainError(f"{path.name} has version {data['version']}, this program reads version 1.")
-        return Lock(toolkits=_items("toolkit", data), sdks=_items("torch", data))
+        return Lock(toolkits=_items("toolkit", data), sdks=_items("torch", data), nvccs=_items("nvcc", data))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolchainError(f"The toolchain lock cannot be read: {error!r}.", where=str(path)) from error
 
@@ -135,6 +169,8 @@ def _items(kind: ItemKind, data: Mapping[str, Any]) -> dict[MajorMinor, LockedIt
             headers=tuple(row["headers"]),
             libraries=dict(row.get("libraries", {})),
             wheels=tuple(_wheel(wheel) for wheel in row["wheel"]),
+            package=LockedPackage(**row["package"]) if "package" in row else None,
+            symbols=row.get("symbols", ""),
         )
     return items
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +37,38 @@ class Toolkit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Nvcc:
+    """A CUDA compiler driver for ``.cu`` sources with host code.
+
+    Attributes:
+        version: e.g. 13.0; ``release`` is e.g. ``13.0.88``.
+        digest: Hex SHA-256 over all its files, or over what identifies a system toolkit: its identity in unit keys.
+        root: Folder that everything below lies in.
+        nvcc: The driver, run by absolute path.
+        include: Folders of CUDA headers in order, those of cublas, cusparse, cusolver … that torch's headers include
+            among them.
+        cudart: The shared run-time library to link with, whose soname is ``libcudart.so.<major>``.
+        host: Shell command of the host compiler that it is run with (``-ccbin``), within its supported range.
+        source: Where it came from: ``wheels``, ``debian``, ``archive`` or ``system``.
+        host_identity: Identity of that host compiler, part of unit keys: it may be another than the Toolchain's.
+        origin: What pins its bytes, for provenance: the lock's digest, a release manifest with its SHA-256, or where an
+            installed one was found.
+    """
+
+    version: MajorMinor
+    release: str
+    digest: str
+    root: Path
+    nvcc: Path
+    include: tuple[Path, ...]
+    cudart: Path
+    host: str
+    source: str
+    host_identity: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TorchSdk:
     """Headers of one torch version. ``release`` is e.g. ``2.10.0``; ``include`` holds torch's include folders."""
 
@@ -45,6 +77,15 @@ class TorchSdk:
     digest: str
     root: Path
     include: tuple[Path, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TorchSymbols:
+    """Names that the libraries of one torch release export. ``root`` holds a text file for each backend's libraries."""
+
+    version: MajorMinor
+    release: str
+    root: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +110,8 @@ class Floor:
         torch: Folder with empty libraries that carry torch's sonames.
         digest: Hex SHA-256 over the stubs and the archive.
         link: Arguments after the objects and before ``-o``, complete and in order, torch's libraries included;
-            ``cpu`` and ``cuda`` are the keys.
+            the keys are ``cpu``, ``cuda``, and ``nvcc`` for CUDA variants with ``.cu`` sources, which link libc10_cuda
+            too (libcudart comes from the Nvcc).
     """
 
     root: Path
@@ -87,4 +129,6 @@ class Toolchain:
     floor: Floor
     toolkits: Mapping[MajorMinor, Toolkit]
     sdks: Mapping[MajorMinor, TorchSdk]
+    nvccs: Mapping[MajorMinor, Nvcc] = field(default_factory=dict)
+    symbols: Mapping[MajorMinor, TorchSymbols] = field(default_factory=dict)
     downloaded: int = 0

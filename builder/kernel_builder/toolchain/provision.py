@@ -10,20 +10,24 @@ from kernel_builder.toolchain.floor import make_floor
 from kernel_builder.toolchain.host import find_host_compiler
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.model import Toolchain
+from kernel_builder.toolchain.nvcc.provide import provide_nvcc, require
 from kernel_builder.toolchain.nvrtc import provide_toolkit
 from kernel_builder.toolchain.supply import Supply
+from kernel_builder.toolchain.symbols.tables import symbols_at
 from kernel_builder.toolchain.torch_sdk import provide_sdk
 
 if TYPE_CHECKING:
     from kernel_builder.plan.model import Plan
     from kernel_builder.reporting import Reporter
     from kernel_builder.settings import Settings
+    from kernel_builder.toolchain.nvcc.provide import NvccSource
 
 _PLATFORM = ("x86_64", "linux")
 
 
-def provision(plan: Plan, settings: Settings, reporter: Reporter) -> Toolchain:
-    """Find the host compiler, make the floor, and bring the plan's toolkits and torch SDKs into the store.
+def provision(plan: Plan, settings: Settings, reporter: Reporter, *, nvcc: NvccSource = "locked") -> Toolchain:
+    """Find the host compiler, make the floor, and bring the plan's toolkits, nvccs and torch SDKs into the store;
+    for variants with the full ABI also the names that their torch exports.
 
     What the store has is used as it is: a second run touches no network.
 
@@ -38,6 +42,9 @@ def provision(plan: Plan, settings: Settings, reporter: Reporter) -> Toolchain:
     # Every name is looked up before anything is downloaded.
     toolkits = [lock.toolkit(version) for version in sorted({v.toolkit for v in plan.variants if v.toolkit})]
     sdks = [lock.sdk(version) for version in sorted({v.sdk for v in plan.variants})]
+    exporting = [lock.sdk(version) for version in sorted({v.sdk for v in plan.variants if not v.stable})]
+    drivers = sorted({v.nvcc for v in plan.variants if v.nvcc})
+    require(drivers, nvcc, settings)
     host = find_host_compiler(settings)
     floor = make_floor(host, settings, reporter)
     with closing(Supply(settings, reporter)) as supply:
@@ -47,5 +54,7 @@ def provision(plan: Plan, settings: Settings, reporter: Reporter) -> Toolchain:
             floor=floor,
             toolkits={item.version: provide_toolkit(item, supply) for item in toolkits},
             sdks={item.version: provide_sdk(item, supply) for item in sdks},
+            symbols={item.version: symbols_at(supply.symbols(item), item) for item in exporting},
+            nvccs={v: provide_nvcc(v, nvcc, host, settings, supply, reporter) for v in drivers},
             downloaded=supply.received,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,20 @@ from packaging.version import Version
 
 from kernel_builder.errors import ToolchainError, UsageError
 from kernel_builder.files import tree_digest
+from kernel_builder.toolchain.fetch import take_symbols
 from kernel_builder.toolchain.index.places import Index
 from kernel_builder.toolchain.index.transfer import Meter
 from kernel_builder.toolchain.lock import LOCK_FILE, Lock, LockedFile, LockedItem, LockedWheel, read_lock
+from kernel_builder.toolchain.nvcc.debian import pin
 from kernel_builder.toolchain.pip_settings import read_pip_settings
+from kernel_builder.toolchain.supply import Supply
+from kernel_builder.toolchain.symbols.tables import (
+    SHIM_TABLE,
+    digest_of,
+    names_of,
+    shim_table,
+    symbols_at,
+)
 from kernel_builder.toolchain.wheels import read_directory, select, unpack
 from kernel_loader.format.versions import MajorMinor
 
@@ -48,25 +58,34 @@ def relock(names: Sequence[str], settings: Settings, reporter: Reporter, *, path
         ToolchainError: The index has no wheel for an item.
     """
     lock = read_lock(path)
-    toolkits, sdks = dict(lock.toolkits), dict(lock.sdks)
-    every = [*map(str, toolkits), *(f"torch-{version}" for version in sdks)]
+    toolkits, sdks, nvccs = dict(lock.toolkits), dict(lock.sdks), dict(lock.nvccs)
+    kinds = {"": toolkits, "torch": sdks, "nvcc": nvccs}
     with closing(Index(read_pip_settings(settings.path, reporter), reporter)) as index:
-        for name in names or every:
-            items, version = sdks if name.startswith("torch-") else toolkits, _version(name)
-            items[version] = _renew(items.get(version) or _like_relative(items, version, index), index, reporter)
-    renewed = Lock(toolkits=dict(sorted(toolkits.items())), sdks=dict(sorted(sdks.items())))
+        for name in names or lock.items:
+            kind, version = _kind_and_version(name)
+            items = kinds[kind]
+            item = items.get(version) or _like_relative(items, version, index)
+            items[version] = _renew(item, index, settings, reporter)
+    renewed = Lock(
+        toolkits=dict(sorted(toolkits.items())), sdks=dict(sorted(sdks.items())), nvccs=dict(sorted(nvccs.items()))
+    )
     path.write_text(format_lock(renewed), encoding="utf-8")
+    if path == LOCK_FILE and renewed.sdks != lock.sdks:
+        rewrite_shim_table(renewed, settings, reporter)
     return renewed
 
 
-def _version(name: str) -> MajorMinor:
+def _kind_and_version(name: str) -> tuple[str, MajorMinor]:
+    kind, _, version = name.rpartition("-")
     try:
-        return MajorMinor.parse(name.removeprefix("torch-"))
-    except ValueError as error:
-        raise UsageError(f"{name!r} names no lock entry.", hint="write 12.8 or torch-2.13") from error
+        if kind in ("", "torch", "nvcc"):
+            return kind, MajorMinor.parse(version)
+    except ValueError:
+        pass
+    raise UsageError(f"{name!r} names no lock entry.", hint="write 12.8, torch-2.13 or nvcc-13.0")
 
 
-def _renew(item: LockedItem, index: Index, reporter: Reporter) -> LockedItem:
+def _renew(item: LockedItem, index: Index, settings: Settings, reporter: Reporter) -> LockedItem:
     files: dict[str, str] = {}
     wheels = []
     for wheel in item.wheels:
@@ -74,7 +93,28 @@ def _renew(item: LockedItem, index: Index, reporter: Reporter) -> LockedItem:
         taken, locked = _read_wheel(wheel, index, reporter)
         files.update(taken)
         wheels.append(locked)
-    return replace(item, digest=tree_digest(files), wheels=tuple(wheels))
+    package, release = item.package, item.release
+    if package:
+        reporter.note(f"reading {package.name}")
+        package, taken = pin(package, settings, reporter)
+        files.update(taken)
+        release = package.version.partition("~")[0]
+    renewed = replace(item, release=release, digest=tree_digest(files), wheels=tuple(wheels), package=package)
+    return _with_symbols(renewed, index, reporter) if item.kind == "torch" else renewed
+
+
+def _with_symbols(item: LockedItem, index: Index, reporter: Reporter) -> LockedItem:
+    with tempfile.TemporaryDirectory() as folder:
+        return replace(item, symbols=digest_of(take_symbols(item.wheels[0], "", index, Path(folder), reporter)))
+
+
+def rewrite_shim_table(lock: Lock, settings: Settings, reporter: Reporter, *, path: Path = SHIM_TABLE) -> None:
+    """Write the shipped table of the C shim from the exported names of every torch in the lock."""
+    with closing(Supply(settings, reporter)) as supply:
+        exports = {
+            item.version: names_of(symbols_at(supply.symbols(item), item), "cuda") for item in lock.sdks.values()
+        }
+    path.write_text(shim_table(exports, [item.release for item in lock.sdks.values()]), encoding="ascii")
 
 
 def _read_wheel(wheel: LockedWheel, index: Index, reporter: Reporter) -> tuple[dict[str, str], LockedWheel]:
@@ -126,6 +166,12 @@ def _like_relative(items: Mapping[MajorMinor, LockedItem], version: MajorMinor, 
     if not relatives:
         raise ToolchainError(f"The lock has nothing of version {version.major} to lay {version} out by.")
     model = max(relatives, key=lambda item: item.version)
+    if model.kind == "nvcc":
+        raise ToolchainError(
+            f"nvcc {version} cannot be laid out like {model.version}: its wheels have versions of their own.",
+            where=LOCK_FILE.name,
+            hint=f"write its table like that of {model.version}, with the versions that cuda-toolkit {version} names",
+        )
     wheels = tuple(
         replace(wheel, version=_newest(wheel.project, version, index), files=(), tree="") for wheel in model.wheels
     )
@@ -143,7 +189,7 @@ def _newest(project: str, version: MajorMinor, index: Index) -> str:
 
 def format_lock(lock: Lock) -> str:
     """The lock as TOML."""
-    blocks = [_item(item) for items in (lock.toolkits, lock.sdks) for item in items.values()]
+    blocks = [_item(item) for items in (lock.toolkits, lock.sdks, lock.nvccs) for item in items.values()]
     return "\n".join([f"{_HEAD}version = 1\n", *blocks])
 
 
@@ -153,6 +199,10 @@ def _item(item: LockedItem) -> str:
     text = f"[{table}]\n" + _rows(rows)
     if item.libraries:
         text += f"libraries = {_inline(item.libraries)}\n"
+    if item.symbols:
+        text += f'symbols = "{item.symbols}"\n'
+    if item.package:
+        text += f"package = {_inline(asdict(item.package))}\n"
     return text + "".join(f"\n[[{table}.wheel]]\n{_wheel(wheel)}" for wheel in item.wheels)
 
 

@@ -20,7 +20,8 @@ Failure = TypeVar("Failure", bound=KernelBuilderError)
 def install(store: Path, kind: str, name: str, fill: Callable[[Path], None], reporter: Reporter) -> Path:
     """Folder ``store/kind/name``; if it is not there, ``fill`` makes its content in an empty folder first.
 
-    The folder appears by one rename, so whoever sees it sees all of it. Its files are made read-only.
+    The folder appears by one rename, so whoever sees it sees all of it. Its files are made read-only; programs
+    stay programs.
 
     Raises:
         ToolchainError: The store cannot be written.
@@ -56,7 +57,7 @@ def _make(scratch: Path, target: Path, fill: Callable[[Path], None]) -> None:
         fill(scratch)
         for path in scratch.rglob("*"):
             if path.is_file():
-                path.chmod(0o444)
+                path.chmod(0o555 if path.stat().st_mode & 0o111 else 0o444)
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch.rename(target)
     finally:

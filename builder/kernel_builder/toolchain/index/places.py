@@ -143,6 +143,10 @@ class Index:
             return ProjectPage.from_html(project, links)
         return _html_page(local, project)
 
+    def transfer(self, url: str, meter: Meter) -> Transfer:
+        """Requests for any URL, with this configuration's proxy, certificates and retries."""
+        return Transfer(self._session, url, meter, self._pause, self._settings.retries)
+
     def open(self, candidate: Candidate, locked: LockedFile, spool: Path, meter: Meter) -> ByteSource:
         """Make a candidate readable: by ranges, or, where the server knows none, as a whole copy at ``spool``.
 
@@ -156,7 +160,7 @@ class Index:
             if source.size != locked.size:
                 raise WrongBytesError(f"{candidate.name} has {source.size} bytes, not {locked.size}")
             return source
-        transfer = Transfer(self._session, candidate.location, meter, self._pause, self._settings.retries)
+        transfer = self.transfer(candidate.location, meter)
         tail_start = max(0, locked.size - _TAIL)
         try:
             return RemoteFile(transfer, locked.size, tail_start)

@@ -89,6 +89,19 @@ class Transfer:
         self._until_done(attempt, lambda: len(data))
         return bytes(data)
 
+    def read_all(self, most: int) -> bytes:
+        """A whole file of at most ``most`` bytes."""
+        data = b""
+
+        def attempt() -> bool:
+            nonlocal data
+            with self._get() as response:
+                data = b"".join(self._chunks(response, most))
+            return True
+
+        self._until_done(attempt, lambda: 0)
+        return data
+
     def download(self, path: Path, size: int) -> str:
         """Write the whole file to ``path``; returns its hex SHA-256."""
         digest = hashlib.sha256()

@@ -1,0 +1,1 @@
+"""CUDA compiler drivers for ``.cu`` sources with host code: locked, installed, or from archives."""
