@@ -22,7 +22,7 @@ from kernel_builder.cli.options import epilog, quiet_and_json, read_output
 @click.option("--repo-id", default="", metavar="ORG/NAME", help="Repository that the kernel will be published to.")
 @quiet_and_json
 def init(folder: Path, repo_id: str, **options: Any) -> None:
-    """Write a new kernel that builds and passes its tests as it is: an op for the CPU and for CUDA."""
+    """Write a new kernel that builds and passes its tests."""
     from kernel_builder.scaffold import scaffold
 
     _, output = read_output(options)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.check.memory import remembered
 from kernel_builder.check.report import errors
 from kernel_builder.compile.build import build
-from kernel_builder.console.text import counted, size
+from kernel_builder.console.text import and_more, counted, size
 from kernel_builder.package.archive import remove_folder
 from kernel_builder.package.package import package
 from kernel_builder.publish.stage import stage, target_of
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
     from kernel_builder.check.model import Finding
     from kernel_builder.compile.model import Artefact, BuildResult
+    from kernel_builder.compile.run import Executor
     from kernel_builder.package.model import Distribution, PackagedVariant
     from kernel_builder.plan.model import Plan
     from kernel_builder.publish.model import Outcome
     from kernel_builder.reporting import Reporter
     from kernel_builder.settings import Settings
     from kernel_builder.toolchain.model import Toolchain
+    from kernel_builder.toolchain.nvcc.provide import NvccSource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,19 +50,37 @@ class Built:
         """Findings that kept a variant from being packaged."""
         return [f for findings in self.findings.values() for f in findings if f.severity == "error"]
 
+    def failed(self) -> dict[str, str]:
+        """Label of every variant that was planned and is not there now → the stage that stopped it."""
+        refused = [label for label, findings in self.findings.items() if errors(findings)]
+        return dict.fromkeys(self.result.failed, "compile") | dict.fromkeys(refused, "check")
+
     def rows(self) -> list[tuple[str, ...]]:
-        """Table rows: variant, archs, size, digest, receipt."""
-        return [_row(d, variant) for d in self.distributions for variant in d.variants]
+        """Table rows: variant, archs, size, digest, receipt; those that failed come last."""
+        made = [_row(d, variant) for d in self.distributions for variant in d.variants]
+        return made + [(label, "–", "–", "–", f"FAILED: {stage}") for label, stage in self.failed().items()]
 
     def summary(self, seconds: float) -> Iterator[str]:
         """What it cost, where it went, and how to load it."""
+        made, failed = sum(len(d.variants) for d in self.distributions), len(self.failed())
         work = f"{counted(len(self.result.compiled), 'unit')} compiled, {self.result.reused} reused"
-        yield f"{work}, {size(self.toolchain.downloaded)} downloaded, {seconds:.1f} s"
+        done = counted(made, "variant") + (f", {failed} FAILED" if failed else "")
+        yield f"{done}; {work}, {size(self.toolchain.downloaded)} downloaded, {seconds:.1f} s"
         for outcome in self.outcomes:
             yield f"{self.hub}: {outcome.repo}@{outcome.branch} {_state(outcome)}"
+        yield from self._ways_to_load()
+
+    def _ways_to_load(self) -> Iterator[str]:
         for outcome, distribution in zip(self.outcomes, self.distributions, strict=bool(self.outcomes)):
             call = f"get_kernel({outcome.repo!r}, version={distribution.kernel.version}, hub={str(self.hub)!r})"
             yield f'python -c "from kernel_loader import get_kernel; print({call})"'
+        if self.hub is not None:
+            return
+        for distribution in self.distributions:
+            call = f"get_local_kernel({str(distribution.root)!r})"
+            yield f'python -c "from kernel_loader import get_local_kernel; print({call})"'
+            if is_dev(self.toolchain.plan) and distribution.kernel.hub.repo_id:
+                yield f"export LOCAL_KERNELS={shlex.quote(f'{distribution.kernel.hub.repo_id}={distribution.root}')}"
 
     def to_json(self, seconds: float) -> dict[str, Any]:
         """The run as plain data."""
@@ -81,6 +102,8 @@ def run_pipeline(
     settings: Settings,
     reporter: Reporter,
     *,
+    nvcc: NvccSource,
+    executor: Executor | None,
     out: Path,
     hub: Path | None,
     jobs: int | None,
@@ -91,8 +114,8 @@ def run_pipeline(
     kernels = tuple({variant.kernel.name: variant.kernel for variant in plan.variants}.values())
     for kernel in kernels if hub is not None else ():
         target_of(kernel)  # a missing repository is found before the long part
-    toolchain = provision(plan, settings, reporter)
-    result = build(toolchain, settings, reporter, jobs=jobs, keep_going=keep_going)
+    toolchain = provision(plan, settings, reporter, nvcc=nvcc)
+    result = build(toolchain, settings, reporter, jobs=jobs, keep_going=keep_going, executor=executor)
     findings: dict[str, tuple[Finding, ...]] = {}
     for index, artefact in enumerate(result.artefacts):
         reporter.progress("checking", index, len(result.artefacts), artefact.plan.label)
@@ -103,7 +126,8 @@ def run_pipeline(
         own = [a for a in result.artefacts if a.plan.kernel.name == kernel.name]
         if not all(errors(findings[a.plan.label]) for a in own):
             made = package(kernel, own, toolchain, findings, out=out, settings=settings, prune=prune)
-            distributions.append(_imported(made, findings, settings, reporter))
+            # The author loads a --dev variant next and sees the same as an import here would show.
+            distributions.append(made if is_dev(plan) else _imported(made, findings, settings, reporter))
     distributions = [d for d in distributions if d.variants]
     _say(findings, reporter)
     outcomes = tuple(stage(d, hub) for d in distributions) if hub is not None else ()
@@ -115,6 +139,11 @@ def run_pipeline(
         outcomes=outcomes,
         hub=hub,
     )
+
+
+def is_dev(plan: Plan) -> bool:
+    """Whether this is a plan of ``build --dev``."""
+    return any(variant.lineinfo for variant in plan.variants)
 
 
 def _checked(artefact: Artefact, toolchain: Toolchain, settings: Settings) -> tuple[Finding, ...]:
@@ -148,9 +177,9 @@ def _state(outcome: Outcome) -> str:
 
 
 def _say(findings: Mapping[str, Sequence[Finding]], reporter: Reporter) -> None:
-    for finding in (f for group in findings.values() for f in group):
-        if finding.severity == "warning":
-            reporter.warn(f"{finding.where}: {finding.message}")
+    warnings = [f for group in findings.values() for f in group if f.severity == "warning"]
+    for message in dict.fromkeys(finding.message for finding in warnings):
+        reporter.warn(f"{and_more([f.where for f in warnings if f.message == message])}: {message}")
 
 
 def _bytes(variant: PackagedVariant) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernel_builder.compile.graph import write_graph
 from kernel_builder.compile.model import Artefact, BuildResult, DeviceCode
 from kernel_builder.compile.parallelism import plan_jobs, this_machine
 from kernel_builder.compile.reasons import reasons
-from kernel_builder.compile.run import Failure, Run
+from kernel_builder.compile.run import run_here
 from kernel_builder.compile.sources import Sources
 from kernel_builder.compile.store import UnitStore
 from kernel_builder.compile.units import Unit, closure
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from kernel_builder.compile.run import Executor, Failure, Ran
     from kernel_builder.reporting import Reporter
     from kernel_builder.settings import Settings
     from kernel_builder.toolchain.model import Toolchain
+
+_MARGIN, _LEAST = 1.25, 0.05  # of a measured peak, and GiB on top
 
 
 def build(
@@ -30,6 +34,7 @@ def build(
     *,
     jobs: int | None = None,
     keep_going: bool = False,
+    executor: Executor | None = None,
 ) -> BuildResult:
     """Build every variant of the toolchain's plan.
 
@@ -39,6 +44,7 @@ def build(
         reporter: Receives progress, the number of jobs, and why units run.
         jobs: Compile steps at once; default: MAX_JOBS, else what processors and memory allow.
         keep_going: Build the other variants when one fails; what failed is in ``BuildResult.failed``.
+        executor: Runs the steps; default: ninja, on this machine.
 
     Raises:
         CompileError: A step failed (without ``keep_going``), or the store cannot be written.
@@ -53,7 +59,15 @@ def build(
             variants = units_of(toolchain, Sources())
             missing = _missing(variants, store)
             if missing:
-                run, log = _compile(missing, store, settings, reporter, jobs or settings.jobs, keep_going=keep_going)
+                run, log = _compile(
+                    missing,
+                    store,
+                    settings,
+                    reporter,
+                    jobs or settings.jobs,
+                    keep_going=keep_going,
+                    executor=executor or run_here,
+                )
     failed = _failed(variants, run.failures if run else ())
     done = run.done if run else []
     return BuildResult(
@@ -88,23 +102,35 @@ def _compile(
     wanted: int | None,
     *,
     keep_going: bool,
-) -> tuple[Run, Path]:
-    jobs = plan_jobs(this_machine(), [unit.memory for unit in missing], wanted=wanted)
+    executor: Executor,
+) -> tuple[Ran, Path]:
+    threads = settings.nvcc_threads if any(unit.kind == "nvcc" for unit in missing) else 1
+    missing = [_as_measured(unit, store, threads) for unit in missing]
+    jobs = plan_jobs(this_machine(), [unit.memory for unit in missing], wanted=wanted, threads=threads)
     reporter.note(f"compiling {len(missing)} units, {jobs.reason}")
     for reason in reasons(missing, store.last_facts):
         reporter.note(reason)
     with store.run_folder() as folder:
         log = store.log_path(folder)
-        steps = write_graph(folder, missing, store, jobs)
+        steps = write_graph(folder, missing, store, jobs, settings.launcher)
         with log.open("w", encoding="utf-8") as file:
-            run = Run(folder=folder, steps=steps, store=store, reporter=reporter, log=file)
-            run.start(jobs, settings, keep_going=keep_going)
+            run = executor(folder, steps, store, reporter, file, jobs, settings, keep_going=keep_going)
     errors = [failure.error(log) for failure in run.failures]
     if errors and not keep_going:
         raise errors[0]
     for failed in errors:
         reporter.warn(f"{failed.message}\n  at {failed.where}\n{failed.detail}")
     return run, log
+
+
+def _as_measured(unit: Unit, store: UnitStore, threads: int) -> Unit:
+    """The unit with the memory that it took the last time, and some more in case its sources grew.
+
+    What is remembered is of one process; an nvcc with several threads has as many at work.
+    """
+    peak = store.last_peak(unit.label)
+    memory = unit.memory if peak is None else _MARGIN * peak + _LEAST
+    return replace(unit, memory=memory * threads if unit.kind == "nvcc" else memory)
 
 
 def _failed(variants: Sequence[VariantUnits], failures: Sequence[Failure]) -> dict[str, str]:

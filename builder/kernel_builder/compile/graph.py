@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kernel_builder.compile import measured
+from kernel_builder.compile.store import PEAK
 from kernel_builder.compile.units import Unit, expand
 from kernel_builder.errors import CompileError
 from kernel_builder.rendering import render_file
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from kernel_builder.compile.store import UnitStore
 
 
+# Steps of a C++ or CUDA compiler that a compiler cache knows how to keep.
+_LAUNCHED = ("binding", "component", "support", "nvcc")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """A unit in a run: its command line, and its result relative to the run's folder."""
@@ -29,7 +36,9 @@ class Step:
     output: str
 
 
-def write_graph(run: Path, missing: Sequence[Unit], store: UnitStore, jobs: Jobs) -> dict[str, Step]:
+def write_graph(
+    run: Path, missing: Sequence[Unit], store: UnitStore, jobs: Jobs, launcher: Sequence[str] = ()
+) -> dict[str, Step]:
     """Write ``build.ninja`` and the generated sources; returns unit key → step.
 
     Args:
@@ -37,6 +46,7 @@ def write_graph(run: Path, missing: Sequence[Unit], store: UnitStore, jobs: Jobs
         jobs: Bounds the steps that need much memory.
         missing: Units without a result, inputs first.
         store: Has the results of all other units.
+        launcher: Program that compilers are started with, such as ``sccache``; no part of any key.
 
     Raises:
         CompileError: A path cannot stand in a command.
@@ -44,7 +54,7 @@ def write_graph(run: Path, missing: Sequence[Unit], store: UnitStore, jobs: Jobs
     from ninja.ninja_syntax import Writer, escape
 
     results = {unit.key: f"{unit.key}/{unit.output}" for unit in missing}
-    steps = {unit.key: _prepare(run, unit, results, store) for unit in missing}
+    steps = {unit.key: _prepare(run, unit, results, store, launcher, jobs.threads) for unit in missing}
     output: Any  # ninja's annotation of it is wrong
     with (run / "build.ninja").open("w", encoding="utf-8") as output:
         graph = Writer(output, width=1 << 20)
@@ -56,13 +66,15 @@ def write_graph(run: Path, missing: Sequence[Unit], store: UnitStore, jobs: Jobs
                 [step.output],
                 "step",
                 implicit=[results[upstream.key] for upstream in step.unit.inputs if upstream.key in results],
-                variables={"line": escape(step.command), "key": key},
+                variables={"line": escape(f"{_measured(key)} {step.command}"), "key": key},
                 pool="heavy" if step.unit.memory > jobs.threshold else None,
             )
     return steps
 
 
-def _prepare(run: Path, unit: Unit, results: Mapping[str, str], store: UnitStore) -> Step:
+def _prepare(
+    run: Path, unit: Unit, results: Mapping[str, str], store: UnitStore, launcher: Sequence[str], threads: int
+) -> Step:
     (run / unit.key).mkdir()
     inputs = [results.get(upstream.key) or os.path.relpath(store.result(upstream), run) for upstream in unit.inputs]
     places = {**unit.places, "out": results[unit.key], **{f"in{index}": path for index, path in enumerate(inputs)}}
@@ -71,9 +83,17 @@ def _prepare(run: Path, unit: Unit, results: Mapping[str, str], store: UnitStore
         text = render_file(templates() / "build" / unit.template, **unit.context, paths=inputs)
         (run / places["source"]).write_text(text, encoding="utf-8")
     words = [word for argument in unit.argv for word in _words(argument, places)]
+    if unit.kind == "nvcc" and threads > 1:
+        words.append(f"--threads={threads}")
+    if unit.kind in _LAUNCHED:
+        words = [*launcher, *words]
     if any("\n" in word for word in words):
         raise CompileError("A path or flag contains a line break.", where=unit.label)
     return Step(unit=unit, command=shlex.join(words), output=results[unit.key])
+
+
+def _measured(key: str) -> str:
+    return shlex.join([sys.executable, "-I", "-S", measured.__file__, f"{key}/{PEAK}"])
 
 
 def _words(argument: str, places: Mapping[str, str]) -> list[str]:

@@ -31,27 +31,32 @@ class Jobs:
         total: Steps of any kind.
         heavy: Steps among them that need more than ``threshold`` GiB; at most ``total``.
         reason: Why, for people.
+        threads: Architectures that one nvcc compiles at once.
     """
 
     total: int
     heavy: int
     threshold: float
     reason: str
+    threads: int = 1
 
 
-def plan_jobs(machine: Machine, peaks: Sequence[float], *, wanted: int | None = None) -> Jobs:
+def plan_jobs(machine: Machine, peaks: Sequence[float], *, wanted: int | None = None, threads: int = 1) -> Jobs:
     """Choose the number of jobs so that the worst mix of steps stays within 80 % of the available memory.
 
     Args:
         machine: Fake it in tests.
-        peaks: Peak memory of each step to run, GiB; not empty.
+        peaks: Peak memory of each step to run, GiB, with all its threads; not empty.
         wanted: The user's number (``--jobs``, MAX_JOBS). It wins, memory or not.
+        threads: Threads of the widest step (NVCC_THREADS): as many processors fewer are left for other steps.
     """
     largest = max(peaks)
+    each = f" with {threads} threads each (NVCC_THREADS)" if threads > 1 else ""
     if wanted is not None:
-        return Jobs(total=wanted, heavy=wanted, threshold=largest, reason=f"{wanted} at once, as asked for")
+        reason = f"{wanted} at once{each}, as asked for"
+        return Jobs(total=wanted, heavy=wanted, threshold=largest, reason=reason, threads=threads)
     budget = _SHARE * machine.available / _GIB
-    total = max(1, min(machine.cores, len(peaks), math.floor(budget / min(peaks))))
+    total = max(1, min(machine.cores // threads, len(peaks), math.floor(budget / min(peaks))))
     # Steps that fit even when every slot runs one of them need no bound of their own.
     light = max((peak for peak in peaks if peak * total <= budget), default=0.0)
     heavy = total
@@ -60,7 +65,7 @@ def plan_jobs(machine: Machine, peaks: Sequence[float], *, wanted: int | None = 
         if heavy < 1:
             heavy = 1
             total = max(1, 1 + math.floor((budget - largest) / light)) if light else 1
-    reason = f"{total} at once on {machine.cores} cores"
+    reason = f"{total} at once{each} on {machine.cores} cores"
     if heavy < total:
         reason += f", {heavy} of those that need more than {light:g} GiB"
     return Jobs(
@@ -68,6 +73,7 @@ def plan_jobs(machine: Machine, peaks: Sequence[float], *, wanted: int | None = 
         heavy=min(heavy, total),
         threshold=light if heavy < total else largest,
         reason=f"{reason}; memory {budget:.1f} GiB (80 % of what is available)",
+        threads=threads,
     )
 
 

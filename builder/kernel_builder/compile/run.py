@@ -6,7 +6,7 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from kernel_builder.errors import CompileError, ToolchainError
 from kernel_builder.processes import find_program, stream
@@ -27,6 +27,7 @@ _UNSET = (
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH",
     "COMPILER_PATH", "GCC_EXEC_PREFIX", "GCC_COMPARE_DEBUG", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES",
     "MAKEFLAGS", "LDEMULATION", "COLLECT_NO_DEMANGLE", "NVRTC_ADD_OPTIONS",
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
 )  # fmt: skip
 
 
@@ -91,12 +92,9 @@ class Run:
             self._current = self.steps[found[1]]
 
         argv = [*_wrapped(settings.path), _ninja(), "-j", str(jobs.total), "-k", "0" if keep_going else "1"]
-        environment = {
-            "NINJA_STATUS": f"{marker} ",
-            "LC_ALL": "C",
-            "TMPDIR": str(self.folder / "tmp"),
-            "SOURCE_DATE_EPOCH": "0",
-        }
+        environment = {"NINJA_STATUS": f"{marker} ", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"}
+        if not settings.launcher:  # its server may outlive this run, and with it needs a place for temporary files
+            environment["TMPDIR"] = str(self.folder / "tmp")
         status = stream(argv, on_line, cwd=self.folder, env=environment)
         self._finish()
         if status != 0 and not self.failures:
@@ -132,6 +130,52 @@ class Run:
     def _fail(self, step: Step, sentence: str, output: tuple[str, ...]) -> None:
         self._refused.add(step.unit.key)
         self.failures.append(Failure(unit=step.unit, sentence=sentence, command=step.command, output=output))
+
+
+class Ran(Protocol):
+    """What an executor did: units whose results were adopted, in order, and steps that failed."""
+
+    done: list[Unit]
+    failures: list[Failure]
+
+
+class Executor(Protocol):
+    """Runs the steps of a graph and adopts their results into the store."""
+
+    def __call__(
+        self,
+        folder: Path,
+        steps: Mapping[str, Step],
+        store: UnitStore,
+        reporter: Reporter,
+        log: TextIO,
+        jobs: Jobs,
+        settings: Settings,
+        *,
+        keep_going: bool,
+    ) -> Ran:
+        """Run ``steps`` (unit key → step), whose graph lies in ``folder``, to the end."""
+
+
+def run_here(
+    folder: Path,
+    steps: Mapping[str, Step],
+    store: UnitStore,
+    reporter: Reporter,
+    log: TextIO,
+    jobs: Jobs,
+    settings: Settings,
+    *,
+    keep_going: bool,
+) -> Run:
+    """The executor of this machine: ninja.
+
+    Raises:
+        CompileError: ninja itself failed.
+    """
+    run = Run(folder=folder, steps=steps, store=store, reporter=reporter, log=log)
+    run.start(jobs, settings, keep_going=keep_going)
+    return run
 
 
 def _wrapped(path: str) -> list[str]:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from kernel_builder.reporting import Reporter
 
 _RECORD = "unit.json"
+PEAK = "peak"  # beside a finished file of a run: the KiB of memory that making it took
 _LOGS_KEPT = 20
+_KIB_PER_GIB = 1 << 20
 
 
 class UnitStore:
@@ -74,7 +76,8 @@ class UnitStore:
         _clear(target)
         scratch.rename(target)
         self._label(unit.label).parent.mkdir(exist_ok=True)
-        _write(self._label(unit.label), {"label": unit.label, "key": unit.key})
+        peak = _peak(made.parent / PEAK)
+        _write(self._label(unit.label), {"label": unit.label, "key": unit.key, "peak": peak})
 
     def last_facts(self, label: str) -> dict[str, str] | None:
         """What the key of the unit last compiled under this label was made of, None if there is no record."""
@@ -84,6 +87,14 @@ class UnitStore:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return {str(name): str(value) for name, value in facts.items()}
+
+    def last_peak(self, label: str) -> float | None:
+        """GiB that the unit last compiled under this label took, None if that was not measured."""
+        try:
+            peak = json.loads(self._label(label).read_bytes())["peak"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return peak / _KIB_PER_GIB if isinstance(peak, int) else None
 
     def log_path(self, run: Path) -> Path:
         """Where the log of a run is kept after it; the oldest logs make room."""
@@ -124,6 +135,13 @@ class UnitStore:
 
 def _write(path: Path, value: object) -> None:
     write_whole(path, json.dumps(value).encode())
+
+
+def _peak(note: Path) -> int | None:
+    try:
+        return int(note.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _clear(path: Path) -> None:

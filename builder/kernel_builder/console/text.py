@@ -22,6 +22,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def and_more(names: Sequence[str]) -> str:
+    """``a``, or ``a and 2 more``, so that what holds for forty variants is one line."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table with aligned columns; nothing is ever cut, so ids can be copied."""
     widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]

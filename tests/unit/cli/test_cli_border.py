@@ -69,7 +69,8 @@ def test_examples_on_help_pages_parse(verb, capsys) -> None:
     import shlex
 
     run([verb, "--help"])
-    for line in capsys.readouterr().out.partition("Examples:\n")[2].partition("\n\n")[0].splitlines():
+    examples = capsys.readouterr().out.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    for line in (command for example in examples for command in example.split("&&")):
         words = shlex.split(line.replace("$(", " ").replace(")", " "))
         words = words[words.index("kernel-builder") + 1 :] if "kernel-builder" in words else [verb]
         plain = words[: words.index(">")] if ">" in words else words
