@@ -12,6 +12,7 @@ from kernel_builder.cli.explain import explain
 from kernel_builder.cli.init import init
 from kernel_builder.cli.options import GROUP_EPILOG, Ordered
 from kernel_builder.cli.plan import plan
+from kernel_builder.cli.publish import publish
 from kernel_builder.cli.store import store
 from kernel_builder.cli.test import test
 from kernel_builder.cli.toolchain import toolchain
@@ -24,5 +25,5 @@ def commands() -> None:
     """Build CUDA kernels into a matrix of torch × CUDA variants with pip alone."""
 
 
-for verb in (init, plan, build, check, test, explain, doctor, toolchain, store, completion):
+for verb in (init, plan, build, check, test, publish, explain, doctor, toolchain, store, completion):
     commands.add_command(verb)

@@ -19,13 +19,22 @@ MANIFEST = "manifest.json"
 INLINE_LIMIT = 64 * 1024
 
 
-def manifest(tree: Mapping[str, TreeEntry], read: Callable[[TreeEntry], bytes], *, current: str) -> bytes:
+def manifest(
+    tree: Mapping[str, TreeEntry],
+    read: Callable[[TreeEntry], bytes],
+    *,
+    current: str,
+    released: bool = False,
+    api: Mapping[str, Any] | None = None,
+) -> bytes:
     """The manifest of a tree.
 
     Args:
         tree: The branch's files, the manifest itself apart.
         read: Gives the bytes of an entry.
-        current: Source digest that was staged last.
+        current: Source digest of the release; variants of another one were added to it.
+        released: Whether it passed the gates of a release.
+        api: The public API, as ``PublicApi.to_json`` gives it; left out when it was not looked at.
     """
     groups: dict[str, dict[str, Any]] = {}
     texts: dict[str, str] = {}
@@ -35,7 +44,10 @@ def manifest(tree: Mapping[str, TreeEntry], read: Callable[[TreeEntry], bytes], 
         texts.update(_texts(files, read))
         digest, group = _describe(name, files, read)
         groups.setdefault(digest, {})[name] = group
-    return write_json({"version": 1, "released": False, "current": current, "groups": groups, "texts": texts})
+    known = {} if api is None else {"api": dict(api)}
+    return write_json(
+        {"version": 1, "released": released, "current": current, "groups": groups, "texts": texts, **known}
+    )
 
 
 def _describe(

@@ -17,9 +17,11 @@ class Outcome:
         added, removed, kept: Number of files that are new or changed, gone, and as before.
         untested: Staged variants without a receipt of level A or B that says ``passed``.
         dirty: Whether the sources differ from their commit, None when there is no repository.
+        operations: ``add``, ``replace`` or ``remove``, and the path, of every file that differs.
+        second_group: Source digest of variants that were added to a release from other sources.
     """
 
-    status: Literal["no-changes", "committed"]
+    status: Literal["no-changes", "committed", "dry-run"]
     repo: str
     branch: str
     commit: str
@@ -28,6 +30,8 @@ class Outcome:
     kept: int
     untested: tuple[str, ...] = ()
     dirty: bool | None = None
+    operations: tuple[tuple[str, str], ...] = ()
+    second_group: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as plain data."""
@@ -39,4 +43,6 @@ class Outcome:
             "files": {"added": self.added, "removed": self.removed, "kept": self.kept},
             "untested": list(self.untested),
             "dirty": self.dirty,
+            "operations": [{"operation": operation, "path": path} for operation, path in self.operations],
+            "second-source-digest-group": self.second_group or None,
         }

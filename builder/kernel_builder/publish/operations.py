@@ -29,3 +29,10 @@ def next_tree(old: Mapping[str, TreeEntry], staged: Mapping[str, TreeEntry]) -> 
 
 def _has_metadata(tree: Mapping[str, TreeEntry], name: str) -> bool:
     return f"build/{name}/{METADATA}" in tree
+
+
+def operations(old: Mapping[str, TreeEntry], new: Mapping[str, TreeEntry]) -> tuple[tuple[str, str], ...]:
+    """What turns one tree into another: ``add``, ``replace`` or ``remove``, and the path; by path."""
+    done = {path: "replace" if path in old else "add" for path, entry in new.items() if old.get(path) != entry}
+    done |= dict.fromkeys(old.keys() - new.keys(), "remove")
+    return tuple((done[path], path) for path in sorted(done))

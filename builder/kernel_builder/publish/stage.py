@@ -39,8 +39,11 @@ def stage(distribution: Distribution, hub: Path) -> Outcome:
     repo_id, branch = target_of(kernel)
     if not distribution.variants:
         raise PublishError("There is no variant to stage.", where=str(repo_id), hint="see what check found")
+    for variant in distribution.variants:
+        if variant.metadata.builder.get("dev"):
+            raise PublishError("It was built with --dev.", where=str(variant.path), hint="build it without")
     repository = Repository(hub.absolute() / repo_folder(repo_id))
-    staged = {path: data for variant in distribution.variants for path, data in _variant_files(variant).items()}
+    staged = {path: data for variant in distribution.variants for path, data in variant_files(variant).items()}
     staged |= _receipts(distribution)
     staged[SOURCE_ARCHIVE] = (distribution.root / SOURCE_ARCHIVE).read_bytes()
     message = f"Stage {kernel.name} {branch}: {len(distribution.variants)} variants"
@@ -79,7 +82,7 @@ def target_of(kernel: Kernel) -> tuple[RepoId, str]:
     return repo_id, branch
 
 
-def _variant_files(variant: PackagedVariant) -> Mapping[str, bytes]:
+def variant_files(variant: PackagedVariant) -> Mapping[str, bytes]:
     """Files of one variant by their path in the branch: exactly those that its metadata lists."""
     data = (variant.path / METADATA).read_bytes()
     if variant_digest(data) != variant.digest:
