@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernel_builder import settings as builder_settings
 from kernel_builder.errors import EXIT_CODES
-from kernel_builder.plan.plan import make_plan
+from kernel_builder.plan.plan import make_plan, services_of
 from kernel_builder.plan.selection import Selection
 from kernel_builder.spec.read import find_kernels
 from kernel_builder.spec.schema import documentation
 from kernel_loader import settings as loader_settings
+from kernel_loader.environment import dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kernel_builder.plan.cells import Service
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -34,15 +41,27 @@ def kernels() -> str:
 
 
 def matrix() -> str:
-    plan = make_plan(find_kernels((), ROOT / "kernels-src"), selection=Selection(), cuda_archs=None)
-    names = sorted(
-        {(str(v.variant), v.stable, str(v.variant.framework.version), v.toolkit) for v in plan.variants}, key=str
+    """What serves each torch build: rows with the same answer for all kernels, torches joined."""
+    kernels = find_kernels((), ROOT / "kernels-src")
+    services = services_of(make_plan(kernels, selection=Selection()), selection=Selection())
+    rows: dict[tuple[str, ...], dict[str, None]] = {}
+    for (torch, build, variant, grade), gpus in _gpus_by_answer(services).items():
+        rows.setdefault((build, " ".join(gpus), variant, grade), {})[torch] = None
+    return table(
+        ("torch", "its build", "GPUs", "variant", "served with"),
+        [(f"{[*torches][0]} … {[*torches][-1]}" if len(torches) > 1 else [*torches][0], *row) for row, torches in rows.items()],
     )
-    rows = [
-        (f"`{name}`", f"{torch} {'and newer' if stable else 'only'}", f"{cuda} … {cuda.major}.x" if cuda else "–")
-        for name, stable, torch, cuda in names
-    ]
-    return table(("variant", "torch", "CUDA of torch"), rows)
+
+
+def _gpus_by_answer(services: Mapping[str, Sequence[Service]]) -> dict[tuple[str, ...], dict[str, None]]:
+    answers: dict[tuple[str, ...], dict[str, None]] = {}
+    for service in (service for of_kernel in services.values() for service in of_kernel):
+        cell = service.cell
+        grade = f"PTX, driver {service.driver} or newer" if service.grade == "PTX" else service.grade
+        grade = {"native": "machine code"}.get(grade, grade)
+        key = (str(cell.torch), str(cell.backend), f"`{service.variant}`" if service.variant else "–", grade)
+        answers.setdefault(key, {})["–" if cell.gpu is None else dotted(cell.gpu.capability)] = None
+    return answers
 
 
 def variables() -> str:

@@ -24,6 +24,6 @@ def test_generated_parts_are_up_to_date() -> None:
 @pytest.mark.parametrize("module", [builder_settings, loader_settings], ids=lambda m: m.__name__)
 def test_every_variable_that_is_read_is_documented(module) -> None:
     calls = [node for node in ast.walk(ast.parse(Path(module.__file__).read_text())) if isinstance(node, ast.Call)]
-    reads = [call for call in calls if ast.unparse(call.func) in ("env.get", "_integer")]
+    reads = [call for call in calls if ast.unparse(call.func) in ("env.get", "_integer", "_folder")]
     names = {arg.value for call in reads for arg in call.args[:2] if isinstance(arg, ast.Constant) and arg.value}
     assert {name for name in names if name.isupper()} == set(module.VARIABLES)
