@@ -29,9 +29,12 @@ def check(path: Path, **options: Any) -> int:
     from kernel_builder.check.report import errors
     from kernel_builder.errors import CheckError
     from kernel_builder.package.read import variant_folders
+    from kernel_builder.toolchain.lock import read_lock
+    from kernel_builder.toolchain.symbols.tables import stored
 
-    _, output = read_output(options)
-    findings = {folder: check_variant(folder) for folder in variant_folders(path)}
+    settings, output = read_output(options)
+    symbols = stored(read_lock(), settings.store)
+    findings = {folder: check_variant(folder, symbols=symbols) for folder in variant_folders(path)}
     refused = [folder for folder, found in findings.items() if errors(found)]
     rows = [(f.severity, f.code, f.where, f.message) for found in findings.values() for f in found]
     verdict = f"{len(findings) - len(refused)} of {len(findings)} variants keep their promises"

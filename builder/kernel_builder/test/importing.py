@@ -45,8 +45,10 @@ def import_variants(
 def _findings(variant: PackagedVariant, store: Path) -> tuple[Finding, ...]:
     def check() -> tuple[Finding, ...]:
         from kernel_builder.check.check import check_variant
+        from kernel_builder.toolchain.lock import read_lock
+        from kernel_builder.toolchain.symbols.tables import stored
 
-        return check_variant(variant.path)
+        return check_variant(variant.path, symbols=stored(read_lock(), store))
 
     why_not = obstacle(parse(variant.name))
     # What an import says depends on more than the folder, so it is never taken from memory.

@@ -31,7 +31,7 @@ def run(distribution, tmp_path, monkeypatch):
 
     def go(*findings: Finding, obstacle: str = ""):
         monkeypatch.setattr(importing, "obstacle", lambda _: obstacle)
-        monkeypatch.setattr(checks, "check_variant", lambda _: findings)
+        monkeypatch.setattr(checks, "check_variant", lambda _, **__: findings)
         found = dict(import_variants(distribution, tmp_path / "store", SilentReporter()))
         return found, level_of(tmp_path / "receipts" / f"{'d' * 64}.json")
 

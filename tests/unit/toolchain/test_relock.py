@@ -9,8 +9,10 @@ from wheel_server import FILES, wheel_bytes
 
 from kernel_builder.errors import ToolchainError, UsageError
 from kernel_builder.settings import Settings
+from kernel_builder.toolchain import relock as relocking
 from kernel_builder.toolchain.lock import read_lock
 from kernel_builder.toolchain.relock import relock
+from kernel_builder.toolchain.symbols.tables import digest_of
 from kernel_loader.format.versions import MajorMinor
 
 WRITTEN = """
@@ -22,6 +24,12 @@ headers = ["pkg/include"]
 wheel = [{project = "headers", version = "1.0", include = ["pkg/include/*"], exclude = ["*.py"]}]
 """
 NAMES = [f"headers-1.0-{tag}-manylinux_2_28_x86_64.whl" for tag in ("cp311-cp311", "cp312-cp312", "cp313-cp313")]
+
+
+@pytest.fixture(autouse=True)
+def exports(monkeypatch):
+    """The served wheels hold no libraries: what they would export is made up."""
+    monkeypatch.setattr(relocking, "take_symbols", lambda wheel, *_: {"cpu.txt": wheel.version.encode()})
 
 
 @pytest.fixture
@@ -51,6 +59,7 @@ def test_files_with_the_same_members_become_alternatives(index, lock_file, recor
     assert [file.name for file in wheel.files] == [NAMES[1], NAMES[0]]
     assert (wheel.members, wheel.exclude) == (2, ("*.py",))
     assert item.digest == wheel.tree
+    assert item.symbols == digest_of({"cpu.txt": b"1.0"})
 
 
 def test_a_missing_version_is_laid_out_like_its_relative(index, lock_file, recorder, tmp_path) -> None:

@@ -56,14 +56,16 @@ inline int device_index(const Tensor& tensor) {
 #endif
 }
 
-inline bool same_device(const Tensor& a, const Tensor& b) { return a.device() == b.device(); }
-
-/// The tensor itself if it is contiguous, else a contiguous copy.
-inline Tensor contiguous(const Tensor& tensor) {
+inline bool same_device(const Tensor& a, const Tensor& b) {
 #if KB_STABLE_ABI
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+  // Not Tensor::device(): its conversions name device types that torch 2.7 does not have.
+  std::int32_t type_a = 0;
+  std::int32_t type_b = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(a.get(), &type_a));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(b.get(), &type_b));
+  return type_a == type_b && a.get_device_index() == b.get_device_index();
 #else
-  return tensor.contiguous();
+  return a.device() == b.device();
 #endif
 }
 
@@ -89,6 +91,36 @@ inline Tensor empty_contiguous(const Tensor& like) {
   return Tensor(result);
 #else
   return at::empty(like.sizes(), like.options());
+#endif
+}
+
+inline bool is_contiguous(const Tensor& tensor) {
+#if KB_STABLE_ABI
+  // Not Tensor::is_contiguous(): torch 2.7 has no C function for it.
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  std::int64_t stride = 1;
+  for (std::int64_t d = tensor.dim() - 1; d >= 0; --d) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] > 1 && strides[d] != stride) return false;
+    stride *= sizes[d];
+  }
+  return true;
+#else
+  return tensor.is_contiguous();
+#endif
+}
+
+/// The tensor itself if it is contiguous, else a contiguous copy.
+inline Tensor contiguous(const Tensor& tensor) {
+#if KB_STABLE_ABI
+  // stable::contiguous came with 2.10; this is what it does, for older torches too.
+  if (is_contiguous(tensor)) return tensor;
+  Tensor copy = empty_contiguous(tensor);
+  torch::stable::copy_(copy, tensor);
+  return copy;
+#else
+  return tensor.contiguous();
 #endif
 }
 
