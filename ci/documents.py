@@ -17,6 +17,7 @@ from kernel_builder.spec.read import find_kernels
 from kernel_builder.spec.schema import documentation
 from kernel_loader import settings as loader_settings
 from kernel_loader.environment import dotted
+from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,8 +50,12 @@ def matrix() -> str:
         rows.setdefault((build, " ".join(gpus), variant, grade), {})[torch] = None
     return table(
         ("torch", "its build", "GPUs", "variant", "served with"),
-        [(f"{[*torches][0]} … {[*torches][-1]}" if len(torches) > 1 else [*torches][0], *row) for row, torches in rows.items()],
+        [(" … ".join(dict.fromkeys((min(t, key=_number), max(t, key=_number)))), *row) for row, t in rows.items()],
     )
+
+
+def _number(version: str) -> MajorMinor:
+    return MajorMinor.parse(version)
 
 
 def _gpus_by_answer(services: Mapping[str, Sequence[Service]]) -> dict[tuple[str, ...], dict[str, None]]:

@@ -67,7 +67,8 @@ def _test(release: str, folder: Path, dist: Path) -> tuple[int, str]:
 def resolve(dist: Path) -> int:
     """Look up every import from torch in the libraries of every torch; returns the exit status."""
     settings, lock, rows, missing = Settings.from_environment(), read_lock(), [], 0
-    folders = [folder for kernel in sorted(dist.iterdir()) if (kernel / "build").is_dir() for folder in variant_folders(kernel)]
+    kernels = [kernel for kernel in sorted(dist.iterdir()) if (kernel / "build").is_dir()]
+    folders = [folder for kernel in kernels for folder in variant_folders(kernel)]
     with closing(Supply(settings, SilentReporter())) as supply:
         for folder in folders:
             variant = parse(folder.name)

@@ -18,6 +18,12 @@ from toy_kernel import ROOT, VARIANT, Made, Project, Toy, python
 
 pytestmark = pytest.mark.toolchain
 
+# Passes everything on, but what a sentence in a file beside it speaks of.
+HOST_COMPILER = """#!/bin/bash
+here=$(dirname "$0")
+case "$*" in $(cat "$here/refused")) echo "internal compiler error: as asked for" >&2; exit 1;; esac
+exec c++ "$@"
+"""
 LOADS = "import sys, torch\nfrom kernel_loader import get_local_kernel\nx = torch.ones(1)\n"
 
 
@@ -139,19 +145,6 @@ def machine_code(library: Path) -> Counter[int | str]:
     return Counter(f"{flag & 0xFF}a" if flag & 0x800 else flag & 0xFF for flag in flags)
 
 
-@pytest.mark.parametrize("flag", ["-compress-mode=size", "--compress-mode=size", "-Xfatbin=-compress-all"])
-def test_a_flag_that_raises_what_drivers_must_be_is_refused(toy: Toy, flag: str) -> None:
-    """B014: compressed device code needs newer drivers than the kernel says."""
-    toy.edit("build.toml", 'backends = ["cpu"]', 'backends = ["cpu", "cuda"]')
-    build = toy.folder / "build.toml"
-    table = f'\n[kernel.launch]\nbackend = "cuda"\ndepends = []\nsrc = ["csrc/count.h"]\ncuda-flags = ["{flag}"]\n'
-    build.write_text(build.read_text() + table)
-    done = toy.project.run("plan", "toy")
-    assert done.returncode == 2
-    assert "kernel.launch.cuda-flags[0]" in done.stderr
-    assert flag in done.stderr
-
-
 def test_a_header_that_git_set_back_in_time_is_compiled_again(toy: Toy) -> None:
     """B018: content decides, not the time; only what the header reaches is built, the reason is said."""
     first = toy.build()
@@ -178,8 +171,10 @@ def test_headers_and_metadata_are_of_the_torch_on_the_label(toy: Toy) -> None:
         '#include "count.h"',
         f'#include <torch/headeronly/version.h>\n{check}\n#include "count.h"',
     )
-    made = toy.build()
-    assert made.folder.name == VARIANT
+    done = toy.project.run("build", "toy", "--matrix", "full", "--torch", "2.10", "--json")
+    assert done.returncode == 0, done.stderr
+    made = Made(data=json.loads(done.stdout), stderr=done.stderr)
+    assert made.folder.name == "torch210-cxx11-cpu-x86_64-linux"
     assert made.metadata["kernel-builder"]["torch-sdk"]["release"].startswith("2.10.")
 
 
@@ -326,3 +321,49 @@ def test_uncommitted_sources_are_recorded_and_said(project: Project) -> None:
     said = python(code, project.place / "hub", KERNELS_CACHE=str(project.place / "cache"))
     assert "WARNING" in said
     assert "uncommitted" in said
+
+
+@pytest.mark.parametrize(
+    ("stage", "refused"), [("compile", "*step_cpu.cpp*"), ("link", "*-shared*trio_cpu*")], ids=["compile", "link"]
+)
+def test_one_variant_that_fails_costs_no_other(project: Project, stage: str, refused: str) -> None:
+    """B029: the others are kept and the table says which failed; a re-run makes only that one."""
+    shutil.copytree(ROOT / "tests" / "integration" / "kernels" / "trio", project.place / "kernels-src" / "trio")
+    compiler = project.place / "c++"
+    compiler.write_text(HOST_COMPILER)
+    compiler.chmod(0o755)
+    (project.place / "refused").write_text(refused)
+    words = ("build", "trio", "--only", "torch-stable-abi*-{cpu,cu128,cu130}-*", "--keep-going")
+    first = project.run(*words, CXX=str(compiler))
+    assert first.returncode == 5, stage
+    failed, *others = [f"trio/torch-stable-abi210-{name}-x86_64-linux" for name in ("cpu", "cu128", "cu130")]
+    rows = {line.split()[0]: line for line in first.stdout.splitlines() if line.startswith("trio/")}
+    assert rows[failed].endswith("FAILED: compile")
+    assert all("FAILED" not in rows[other] for other in others)
+    assert "2 variants, 1 FAILED" in first.stdout
+    assert "internal compiler error" in first.stderr
+    assert sorted(path.name for path in project.place.glob("dist/trio/build/*")) == [
+        other.partition("/")[2] for other in others
+    ]
+    (project.place / "refused").write_text("nothing")
+    again = project.run(*words, "--json", CXX=str(compiler))
+    assert again.returncode == 0, again.stderr
+    made = json.loads(again.stdout)
+    assert failed in made["compiled"]
+    assert not [label for label in made["compiled"] if "cuda" in label or "CUDA" in label or label in others]
+    assert len(made["variants"]) == 3
+
+
+def test_one_variant_that_a_check_refuses_costs_no_other(project: Project) -> None:
+    """B029: what check refuses is not packaged, the others are."""
+    shutil.copytree(ROOT / "tests" / "integration" / "kernels" / "trio", project.place / "kernels-src" / "trio")
+    source = project.place / "kernels-src" / "trio" / "csrc" / "step_cpu.cpp"
+    text = source.read_text()
+    source.write_text(f'extern "C" int reallocarray_of_nobody(void);\nint leak = reallocarray_of_nobody();\n{text}')
+    done = project.run("build", "trio", "--only", "torch-stable-abi*-{cpu,cu128}-*", "--keep-going")
+    assert done.returncode in (5, 6)
+    assert "reallocarray_of_nobody" in done.stderr
+    assert [path.name for path in project.place.glob("dist/trio/build/*")] == [
+        "torch-stable-abi210-cu128-x86_64-linux"
+    ]
+    assert "trio/torch-stable-abi210-cpu-x86_64-linux" in done.stdout

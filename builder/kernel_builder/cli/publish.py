@@ -51,7 +51,8 @@ def publish(**options: Any) -> None:
     hub = _hub(options.pop("target"))
     found = find_kernels(options.pop("kernels"), options.pop("kernels_dir"))
     outcomes = [
-        _publish(kernel, hub, settings, output, **options) for kernel in _of_branch(found, options.pop("branch"), output)
+        _publish(kernel, hub, settings, output, **options)
+        for kernel in _of_branch(found, options.pop("branch"), output)
     ]
     output.result(
         data={"hub": str(hub), "published": [outcome.to_json() for outcome in outcomes]},

@@ -52,7 +52,9 @@ class Branch:
         try:
             return parse_metadata(self._read(path), where=path)
         except MetadataError as error:
-            raise DigestError("A variant of the hub has no readable metadata.", where=path, detail=str(error)) from error
+            raise DigestError(
+                "A variant of the hub has no readable metadata.", where=path, detail=str(error)
+            ) from error
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -77,7 +79,9 @@ class Branch:
         if not self.variants:
             return None
         folder = f"build/{self.variants[0]}/"
-        python = {p.removeprefix(folder): self._read(p) for p in self.tree if p.startswith(folder) and p.endswith(".py")}
+        python = {
+            p.removeprefix(folder): self._read(p) for p in self.tree if p.startswith(folder) and p.endswith(".py")
+        }
         return public_api(python, unpacked(self._read(SOURCE_ARCHIVE)) if SOURCE_ARCHIVE in self.tree else {})
 
     def proven(self) -> dict[str, str]:

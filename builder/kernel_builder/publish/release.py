@@ -186,9 +186,7 @@ def _check_fewer(release: Release, content: _Content, branch: Branch) -> None:
         )
 
 
-def _files(
-    release: Release, content: _Content, branch: Branch, chosen: Sequence[PackagedVariant]
-) -> dict[str, bytes]:
+def _files(release: Release, content: _Content, branch: Branch, chosen: Sequence[PackagedVariant]) -> dict[str, bytes]:
     """What the variants bring into the branch, by path."""
     files = {path: data for variant in chosen for path, data in variant_files(variant).items()}
     receipts = {f"receipts/{variant.digest}.json": receipt_path(variant) for variant in chosen}
@@ -198,9 +196,7 @@ def _files(
     return files
 
 
-def _tree(
-    release: Release, content: _Content, branch: Branch, files: dict[str, bytes]
-) -> dict[str, TreeEntry]:
+def _tree(release: Release, content: _Content, branch: Branch, files: dict[str, bytes]) -> dict[str, TreeEntry]:
     if not files:
         return dict(branch.tree)
     old = branch.tree

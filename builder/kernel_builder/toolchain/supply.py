@@ -94,7 +94,11 @@ class Supply:
         """
         target = folder_of(item, self._settings.store)
         return install(
-            self._settings.store, target.parent.name, target.name, lambda scratch: self._read(item, scratch), self._reporter
+            self._settings.store,
+            target.parent.name,
+            target.name,
+            lambda scratch: self._read(item, scratch),
+            self._reporter,
         )
 
     def _read(self, item: LockedItem, scratch: Path) -> None:

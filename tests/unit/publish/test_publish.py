@@ -65,7 +65,9 @@ def packaged(
             receipt = {"level": level, "result": "passed"}
             (root / "receipts").mkdir(exist_ok=True)
             (root / "receipts" / f"{variant_digest(data)}.json").write_text(json.dumps(receipt))
-    (root / "source.tar.gz").write_bytes(tar_bytes({"toy/binding.cpp": binding, "toy/x.toml": source.encode()}, epoch=0))
+    (root / "source.tar.gz").write_bytes(
+        tar_bytes({"toy/binding.cpp": binding, "toy/x.toml": source.encode()}, epoch=0)
+    )
     return root
 
 
