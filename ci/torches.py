@@ -4,6 +4,7 @@
     python ci/torches.py resolve                    every import of every variant, in every torch that it claims
 
 `run` installs a release into an environment that it removes afterwards; a CUDA build takes about 6 GB for that while.
+What pip and the tests said stays in the store, as torches/RELEASE.log.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import venv
 from contextlib import closing
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "builder"))
@@ -35,33 +37,45 @@ from kernel_loader.format.variants import ArchVariant, parse  # noqa: E402
 
 def run(releases: list[str], dist: Path) -> int:
     """Test the packaged CPU variants in each release; returns the exit status."""
-    failed = 0
+    logs, failed = Settings.from_environment().store / "torches", 0
+    logs.mkdir(parents=True, exist_ok=True)
     for release in releases:
-        with tempfile.TemporaryDirectory(prefix="torch-") as folder:
-            status, line = _test(release, Path(folder), dist)
-        print(f"torch {release}: {line}", flush=True)
+        log = logs / f"{release}.log"
+        with tempfile.TemporaryDirectory(prefix="torch-") as folder, log.open("w", encoding="utf-8") as stream:
+            status, line = _test(release, Path(folder), dist, stream)
+        print(f"torch {release}: {line}" + (f" (see {log})" if status else ""), flush=True)
         failed += status != 0
     return 1 if failed else 0
 
 
-def _test(release: str, folder: Path, dist: Path) -> tuple[int, str]:
+def _test(release: str, folder: Path, dist: Path, log: TextIO) -> tuple[int, str]:
     venv.create(folder / "venv", with_pip=True)
-    python = folder / "venv" / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir"]
-    done = subprocess.run(
-        [*pip, f"torch=={release}", "numpy", "pytest", f"{ROOT}[build]"], capture_output=True, text=True, check=False
-    )
+    python = str(folder / "venv" / "bin" / "python")
+    packages = [f"torch=={release}", "numpy", "pytest", f"{ROOT}[build]"]
+    done = _logged([python, "-m", "pip", "install", "--quiet", "--no-cache-dir", *packages], log)
     if done.returncode != 0:
         return done.returncode, f"cannot be installed: {done.stderr.strip().splitlines()[-1]}"
     # A copy: receipts of this run are not those of the torch that a release is tested with.
     shutil.copytree(dist, folder / "dist", ignore=shutil.ignore_patterns("hub"))
-    command = ["-m", "kernel_builder", "test", "--device", "cpu", "--out", str(folder / "dist"), "--json"]
-    done = subprocess.run([str(python), *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [python, "-m", "kernel_builder", "test", "--device", "cpu", "--out", str(folder / "dist"), "--json"]
+    done = _logged(command, log)
     if not done.stdout.startswith("{"):
         return done.returncode or 1, done.stderr.strip()[-500:]
     receipts = json.loads(done.stdout)["receipts"]
     counts = (f"{r['variant']} {r['tests']['passed']} passed, {r['tests']['failed']} failed" for r in receipts)
-    return done.returncode or not receipts, "; ".join(counts) or "no variant fits"
+    # An index may serve another build of torch than the release that the line below vouches for.
+    others = {r["torch"] for r in receipts if r["torch"].partition("+")[0] != release}
+    if others:
+        return 1, f"it was torch {', '.join(sorted(others))} that ran"
+    passed = receipts and all(r["tests"]["passed"] for r in receipts)
+    return done.returncode or not passed, "; ".join(counts) or "no variant fits"
+
+
+def _logged(command: list[str], log: TextIO) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}exit status {done.returncode}\n")
+    log.flush()
+    return done
 
 
 def resolve(dist: Path) -> int:

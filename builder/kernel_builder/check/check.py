@@ -30,12 +30,13 @@ from kernel_builder.spec.sources import python_folder, source_name, source_path
 from kernel_loader.format.variants import ArchVariant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from kernel_builder.compile.model import Artefact
     from kernel_builder.spec.model import Kernel
-    from kernel_builder.toolchain.model import Toolchain
+    from kernel_builder.toolchain.model import Toolchain, TorchSymbols
+    from kernel_loader.format.versions import MajorMinor
 
 LIBRARY_CHECKS: tuple[Callable[[Library], Iterator[Finding]], ...] = (
     check_machine,
@@ -55,22 +56,25 @@ def check_artefact(artefact: Artefact, toolchain: Toolchain) -> tuple[Finding, .
 
     Args:
         artefact: The library and what it was linked from.
-        toolchain: The SDK whose headers declare torch's stable functions.
+        toolchain: Has the names that torch exports, for variants with the full ABI.
     """
     return tuple(_artefact_findings(artefact, toolchain))
 
 
-def check_variant(path: Path, *, imports: bool = True) -> tuple[Finding, ...]:
+def check_variant(
+    path: Path, *, imports: bool = True, symbols: Mapping[MajorMinor, TorchSymbols] | None = None
+) -> tuple[Finding, ...]:
     """Everything that can be said about a packaged variant, ours or another builder's, from its folder alone.
 
     Args:
         path: The variant folder, ``…/build/torch-stable-abi210-cu128-x86_64-linux``.
         imports: Also import it in a fresh interpreter, which runs its code; False for folders nobody vouches for.
+        symbols: Names that torch releases export, as far as they are at hand.
     """
     package = read_package(path.resolve())
     if isinstance(package, Finding):
         return (package,)
-    findings = tuple(_package_findings(package))
+    findings = tuple(_package_findings(package, symbols or {}))
     if errors(findings):
         return findings
     if not imports:
@@ -87,7 +91,6 @@ def _artefact_findings(artefact: Artefact, toolchain: Toolchain) -> Iterator[Fin
     except NotAnElfError as error:
         yield _not_an_elf(plan.label, artefact.filename, error)
         return
-    sdk = toolchain.sdks.get(plan.sdk)
     library = Library(
         label=plan.label,
         filename=artefact.filename,
@@ -96,7 +99,7 @@ def _artefact_findings(artefact: Artefact, toolchain: Toolchain) -> Iterator[Fin
         variant=plan.variant,
         own=True,
         objects=artefact.objects,
-        include=sdk.include if sdk is not None else (),
+        symbols=toolchain.symbols.get(plan.sdk),
     )
     for check in (check_filename, *LIBRARY_CHECKS):
         yield from check(library)
@@ -130,7 +133,7 @@ def _source_findings(kernel: Kernel, label: str, backend: str) -> Iterator[Findi
     )
 
 
-def _package_findings(package: Package) -> Iterator[Finding]:
+def _package_findings(package: Package, symbols: Mapping[MajorMinor, TorchSymbols]) -> Iterator[Finding]:
     for check in PACKAGE_CHECKS:
         yield from check(package)
     metadata, files = package.metadata, package.python()
@@ -147,10 +150,12 @@ def _package_findings(package: Package) -> Iterator[Finding]:
     )
     if isinstance(package.variant, ArchVariant):
         for name in package.libraries():
-            yield from _library_findings(package, package.variant, name)
+            yield from _library_findings(package, package.variant, name, symbols.get(package.variant.framework.version))
 
 
-def _library_findings(package: Package, variant: ArchVariant, name: str) -> Iterator[Finding]:
+def _library_findings(
+    package: Package, variant: ArchVariant, name: str, symbols: TorchSymbols | None
+) -> Iterator[Finding]:
     if variant.os != "linux":
         yield package.finding("not-checked", f"Libraries for {variant.os} are not read.", file=name, severity="note")
         return
@@ -160,7 +165,9 @@ def _library_findings(package: Package, variant: ArchVariant, name: str) -> Iter
     except NotAnElfError as error:
         yield _not_an_elf(package.label, name, error)
         return
-    library = Library(label=package.label, filename=name, path=path, elf=elf, variant=variant, own=package.own)
+    library = Library(
+        label=package.label, filename=name, path=path, elf=elf, variant=variant, own=package.own, symbols=symbols
+    )
     for check in LIBRARY_CHECKS:
         yield from check(library)
     if variant.backend.name not in ("cpu", "cuda") or name != package.library:

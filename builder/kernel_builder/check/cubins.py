@@ -22,13 +22,16 @@ _HINT = "the architectures come from build.toml and kernel-builder.toml; build a
 def check_planned_archs(
     library: Library, images: tuple[Image, ...], planned: Mapping[str, tuple[Arch, ...]]
 ) -> Iterator[Finding]:
-    """Each device source has code for each of its planned architectures, and for no other (``archs``)."""
-    found = {image.device: image.archs for image in images}
+    """Each device source and ``.cu`` file has code for each of its planned architectures, and no other (``archs``)."""
+    found: dict[str, list[frozenset[Arch]]] = {}
+    for image in images:
+        found.setdefault(image.device, []).append(image.archs)
     for device in sorted(found.keys() - planned.keys()):
         yield library.finding("archs", f"It holds GPU code {device!r}, which the kernel does not plan.", hint=_HINT)
     for device, archs in planned.items():
-        inside = found.get(device, frozenset())
-        yield from _compare(library, f"{device}: ", _missing(archs, inside), _extra(archs, inside))
+        inside = found.get(device, [frozenset()])
+        in_all, in_any = frozenset.intersection(*inside), frozenset.union(*inside)
+        yield from _compare(library, f"{device}: ", _missing(archs, in_all), _extra(archs, in_any))
 
 
 def check_declared_archs(library: Library, images: tuple[Image, ...], declared: tuple[Arch, ...]) -> Iterator[Finding]:

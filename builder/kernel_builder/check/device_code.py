@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernel_builder.check.elf import NotAnElfError, section_of
 from kernel_builder.check.fatbin import FatbinError, read_fatbins
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from kernel_builder.check.elf import Elf
@@ -22,7 +23,12 @@ _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Image:
-    """One fat binary; ``device`` is the device source it was packed from, empty when unknown."""
+    """One fat binary.
+
+    Attributes:
+        device: The device source that it was packed from, or ``kernel.<key>`` of the component whose ``.cu`` source nvcc
+            made it from; empty when unknown.
+    """
 
     device: str
     regions: tuple[Region, ...]
@@ -34,7 +40,7 @@ class Image:
 
 
 def read_images(path: Path, elf: Elf) -> tuple[Image, ...]:
-    """Fat binaries of a library, named by the identifiers they were packed under.
+    """Fat binaries of a library, named by the identifiers they were packed under; nvcc gives none.
 
     Raises:
         FatbinError: A section that should hold them does not.
@@ -52,9 +58,36 @@ def read_images(path: Path, elf: Elf) -> tuple[Image, ...]:
 
 
 def name_images(images: tuple[Image, ...], artefact: Artefact) -> tuple[Image, ...]:
-    """The images with the device that each was packed from, proven by a cubin that the build left behind."""
+    """The images with what each was made from, proven by the cubins and objects that the build left behind.
+
+    Raises:
+        FatbinError: An object's code cannot be read.
+    """
     built = [(code.device, code.path.read_bytes()) for code in artefact.device_code if not code.arch.ptx]
-    return tuple(Image(device=_origin(image, built) or image.device, regions=image.regions) for image in images)
+    objects = list(_component_images(artefact))
+    named = []
+    for image in images:
+        same = next((made for made in objects if made.regions == image.regions), None)
+        if same is not None:
+            objects.remove(same)
+        named.append(same or Image(device=_origin(image, built) or image.device, regions=image.regions))
+    return tuple(named)
+
+
+def _component_images(artefact: Artefact) -> Iterator[Image]:
+    """What nvcc put into the objects of each component."""
+    for component in artefact.plan.components:
+        for source in component.sources:
+            if source.endswith(".cu") and source in artefact.objects:
+                for regions in _object_code(artefact.objects[source]):
+                    yield Image(device=f"kernel.{component.key}", regions=regions)
+
+
+def _object_code(path: Path) -> tuple[tuple[Region, ...], ...]:
+    try:
+        return read_fatbins(section_of(path, _SECTIONS[0]))
+    except NotAnElfError as error:
+        raise FatbinError(f"{path.name}: {error}") from error
 
 
 def device_codes(image: Image) -> Mapping[Arch, bytes]:

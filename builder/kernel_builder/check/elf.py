@@ -103,6 +103,20 @@ def undefined_symbols(path: Path) -> frozenset[str]:
         raise NotAnElfError(f"it cannot be read as an object file ({type(error).__name__})") from error
 
 
+def section_of(path: Path, name: str) -> bytes:
+    """Content of a section of an object file, empty when it has none of that name.
+
+    Raises:
+        NotAnElfError: It is no object file.
+    """
+    try:
+        with path.open("rb") as stream:
+            section: Any = ELFFile(stream).get_section_by_name(name)
+            return b"" if section is None else bytes(section.data())
+    except MALFORMED as error:
+        raise NotAnElfError(f"it cannot be read as an object file ({type(error).__name__})") from error
+
+
 def _read(elf: Any) -> Elf:
     dynamic, symbols = elf.get_section_by_name(".dynamic"), elf.get_section_by_name(".dynsym")
     if dynamic is None or symbols is None:

@@ -36,12 +36,18 @@ class Region:
     Attributes:
         arch: What its header says; ``arch.ptx`` for PTX.
         name: The identifier it was packed under, often empty.
-        code: Cubin or PTX, padded with zeros; None when compressed.
+        data: Cubin or PTX, padded with zeros; something else when compressed.
     """
 
     arch: Arch
     name: str
-    code: bytes | None
+    data: bytes
+    compressed: bool = False
+
+    @property
+    def code(self) -> bytes | None:
+        """Cubin or PTX, padded with zeros; None when compressed."""
+        return None if self.compressed else self.data
 
 
 def read_fatbins(data: bytes) -> tuple[tuple[Region, ...], ...]:
@@ -76,12 +82,12 @@ def _regions(data: bytes, offset: int, end: int) -> Iterator[Region]:
         if header < _REGION.size or start + size > end:
             raise FatbinError(f"the region at offset {offset} is cut off")
         if kind in _KINDS:
-            compressed = bool(packed) or bool(flags & (_LZ4 | _ZSTD))
             label = data[offset + name : offset + name + length] if name + length <= header else b""
             yield Region(
                 arch=_arch(sm, flags, ptx=_KINDS[kind] == "ptx"),
                 name=label.decode("ascii", "replace").rstrip("\0"),
-                code=None if compressed else data[start : start + size],
+                data=data[start : start + size],
+                compressed=bool(packed) or bool(flags & (_LZ4 | _ZSTD)),
             )
         offset = start + size
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import kernel_loader
 from kernel_builder.check.model import Finding
 from kernel_builder.files import sha256_of, tree_digest, write_whole
+from kernel_builder.toolchain.symbols.tables import SHIM_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +40,7 @@ def remembered(store: Path, question: Sequence[str], answer: Callable[[], tuple[
 
 @cache
 def _code() -> str:
-    """Digest of the code and policies that answer."""
-    folders = (Path(__file__).parent, Path(kernel_loader.__file__).parent)
+    """Digest of the code, policies and tables that answer."""
+    folders = (Path(__file__).parent, Path(kernel_loader.__file__).parent, SHIM_TABLE.parent)
     files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".txt")]
     return tree_digest({str(path): sha256_of(path) for path in files})

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernel_builder.check.model import Finding
     from kernel_builder.check.subject import Library
 
+_NVCC_SECTION = ".nvFatBinSegment"  # every object that nvcc makes registers its code from here
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
 
 
@@ -86,7 +87,9 @@ def _allowed(library: Library) -> frozenset[str]:
     if backend.name == "cuda" and backend.version is not None:
         names += policy.needed["torch_cuda"]
         names += [name.format(major=backend.version.major) for name in policy.needed["cuda"]]
-    return frozenset(names)
+    # What this toolchain compiles without nvcc launches through the driver, and has no use for the run time.
+    without = library.own and _NVCC_SECTION not in library.elf.sections
+    return frozenset(name for name in names if not (without and name.startswith("libcudart.")))
 
 
 def _runtime(library: Library) -> Iterator[Finding]:

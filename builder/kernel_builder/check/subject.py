@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel_builder.check.elf import Elf
+    from kernel_builder.toolchain.model import TorchSymbols
     from kernel_loader.format.variants import ArchVariant
 
 
@@ -25,7 +26,7 @@ class Library:
         filename: Its name inside the variant.
         own: Whether this toolchain built it and its stricter promises hold (one export, one launch path).
         objects: Object files that were linked, label → path; empty when unknown.
-        include: Include folders of the torch SDK; empty when unknown.
+        symbols: Names that its torch exports, for a variant with the full ABI; None when they are not at hand.
     """
 
     label: str
@@ -35,7 +36,7 @@ class Library:
     variant: ArchVariant
     own: bool
     objects: Mapping[str, Path] = field(default_factory=dict)
-    include: tuple[Path, ...] = ()
+    symbols: TorchSymbols | None = None
 
     def finding(self, code: str, message: str, *, severity: Severity = "error", hint: str = "") -> Finding:
         """A finding at this library."""

@@ -155,7 +155,8 @@ def _checked(artefact: Artefact, toolchain: Toolchain, settings: Settings) -> tu
     plan = artefact.plan
     # A library in the store is named by the key of all that it was made from.
     question = (artefact.library.parent.name, source_digest(plan.kernel), json.dumps(plan.to_json(), sort_keys=True))
-    return remembered(settings.store, ("artefact", toolchain.sdks[plan.sdk].digest, *question), check)
+    exports = toolchain.symbols[plan.sdk].root.name if plan.sdk in toolchain.symbols else ""
+    return remembered(settings.store, ("artefact", toolchain.sdks[plan.sdk].digest, exports, *question), check)
 
 
 def _imported(

@@ -14,12 +14,14 @@ from kernel_loader.format.tables import write_json
 from kernel_loader.format.variants import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from kernel_builder.check.model import Finding
     from kernel_builder.package.model import Distribution, PackagedVariant
     from kernel_builder.reporting import Reporter
+    from kernel_builder.toolchain.model import TorchSymbols
+    from kernel_loader.format.versions import MajorMinor
 
 
 def import_variants(
@@ -30,29 +32,32 @@ def import_variants(
     One that imports gets a receipt of level C, so that it is not imported again; where no fitting torch is installed,
     a finding says so.
     """
+    from kernel_builder.toolchain.lock import read_lock
+    from kernel_builder.toolchain.symbols.tables import stored
+
+    symbols = stored(read_lock(), store)
     for index, variant in enumerate(distribution.variants):
         path = receipt_path(variant)
         if level_of(path) != "none":
             continue
         reporter.progress("importing", index, len(distribution.variants), variant.name)
-        findings = _findings(variant, store)
+        findings = _findings(variant, symbols, store)
         if not errors(findings) and not any(finding.code == "not-imported" for finding in findings):
             write_file(path, write_json(_receipt(variant)))
         yield variant.name, findings
     reporter.progress("importing", len(distribution.variants), len(distribution.variants))
 
 
-def _findings(variant: PackagedVariant, store: Path) -> tuple[Finding, ...]:
+def _findings(variant: PackagedVariant, symbols: Mapping[MajorMinor, TorchSymbols], store: Path) -> tuple[Finding, ...]:
     def check() -> tuple[Finding, ...]:
         from kernel_builder.check.check import check_variant
-        from kernel_builder.toolchain.lock import read_lock
-        from kernel_builder.toolchain.symbols.tables import stored
 
-        return check_variant(variant.path, symbols=stored(read_lock(), store))
+        return check_variant(variant.path, symbols=symbols)
 
     why_not = obstacle(parse(variant.name))
     # What an import says depends on more than the folder, so it is never taken from memory.
-    return remembered(store, ("variant", variant.digest, why_not), check) if why_not else check()
+    tables = sorted(known.root.name for known in symbols.values())
+    return remembered(store, ("variant", variant.digest, why_not, *tables), check) if why_not else check()
 
 
 def _receipt(variant: PackagedVariant) -> dict[str, object]:

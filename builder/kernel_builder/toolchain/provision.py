@@ -28,7 +28,8 @@ _PLATFORM = ("x86_64", "linux")
 def provision(plan: Plan, settings: Settings, reporter: Reporter, *, nvcc: NvccSource = "locked") -> Toolchain:
     """Find the host compiler, make the floor, and bring the plan's toolkits, nvccs and torch SDKs into the store.
 
-    Variants with the full ABI also get the names that their torch exports. What the store has is used as it is: a second run touches no network.
+    Variants with the full ABI also get the names that their torch exports. What the store has is used as it is: a
+    second run touches no network.
 
     Raises:
         ToolchainError: A compiler, toolkit or SDK is missing, unreachable, or not in the lock.

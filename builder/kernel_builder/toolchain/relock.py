@@ -28,7 +28,6 @@ from kernel_builder.toolchain.supply import Supply
 from kernel_builder.toolchain.symbols.tables import (
     SHIM_TABLE,
     digest_of,
-    names_of,
     shim_table,
     symbols_at,
 )
@@ -111,10 +110,8 @@ def _with_symbols(item: LockedItem, index: Index, reporter: Reporter) -> LockedI
 def rewrite_shim_table(lock: Lock, settings: Settings, reporter: Reporter, *, path: Path = SHIM_TABLE) -> None:
     """Write the shipped table of the C shim from the exported names of every torch in the lock."""
     with closing(Supply(settings, reporter)) as supply:
-        exports = {
-            item.version: names_of(symbols_at(supply.symbols(item), item), "cuda") for item in lock.sdks.values()
-        }
-    path.write_text(shim_table(exports, [item.release for item in lock.sdks.values()]), encoding="ascii")
+        tables = [symbols_at(supply.symbols(item), item) for item in lock.sdks.values()]
+    path.write_text(shim_table(tables, {item.release: item.symbols for item in lock.sdks.values()}), encoding="ascii")
 
 
 def _read_wheel(wheel: LockedWheel, index: Index, reporter: Reporter) -> tuple[dict[str, str], LockedWheel]:

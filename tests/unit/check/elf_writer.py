@@ -145,6 +145,14 @@ class SharedObject:
         return write_elf(sections, machine=self.machine, stack=self.stack)
 
 
+def write_object(*imports: str) -> bytes:
+    """An object file that wants these symbols."""
+    strings = Strings()
+    symbols = b"\0" * 24 + b"".join(struct.pack("<IBBHQQ", strings.add(n), GLOBAL << 4, 0, 0, 0, 0) for n in imports)
+    table = Section(name=".symtab", kind=2, data=symbols, link=".strtab", info=1, entsize=24)
+    return write_elf([table, Section(name=".strtab", kind=3, data=strings.data)], machine=62, kind=1)
+
+
 def write_cubin(
     sm: int,
     *,

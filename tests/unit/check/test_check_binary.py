@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from elf_writer import SharedObject
+from elf_writer import Section, SharedObject, write_object
 from variant_writer import CPU, CUDA, FULL, STABLE, codes, make_artefact, write_variant
 
 from kernel_builder.check.check import check_artefact, check_variant
+from kernel_builder.toolchain.model import TorchSymbols
+from kernel_builder.toolchain.symbols.tables import covered, shim
+from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +107,9 @@ def test_a_library_that_the_user_may_not_have_is_refused(tmp_path: Path, needed:
 
 def test_torch_and_the_runtime_of_the_same_cuda_are_allowed(tmp_path: Path) -> None:
     needed = ["libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libcudart.so.12"]
-    assert codes(check(tmp_path, SharedObject(imports=STABLE, needed=[*needed, "libc.so.6"]), CUDA)) == []
+    nvcc = [Section(name=".nvFatBinSegment", kind=1, data=bytes(24))]
+    library = SharedObject(imports=STABLE, needed=[*needed, "libc.so.6"], extra=nvcc)
+    assert codes(check(tmp_path, library, CUDA)) == []
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def test_a_stable_variant_that_calls_into_aten_is_refused_by_name(tmp_path: Path
 def test_a_shim_newer_than_the_variants_torch_is_refused(tmp_path: Path) -> None:
     library = SharedObject(imports=["torch_from_blob", "torch_call_dispatcher"])
     found = only(check(tmp_path, library), "torch-abi")
-    assert "torch_from_blob (torch 2.11)" in found.message
+    assert "torch_from_blob (torch 2.11 and newer)" in found.message
     assert "torch_call_dispatcher" not in found.message
     newer = "torch-stable-abi211-cpu-x86_64-linux"
     assert codes(check(tmp_path / "newer", library, newer)) == []
@@ -185,7 +190,60 @@ def test_a_newer_shim_imported_weakly_is_fine(tmp_path: Path) -> None:
     assert codes(check(tmp_path, SharedObject(imports=["torch_from_blob?"]))) == []
 
 
-def test_a_full_abi_variant_says_that_its_imports_are_unproven(tmp_path: Path) -> None:
+def test_a_function_that_left_torch_again_is_refused(tmp_path: Path) -> None:
+    gone = next(name for name, (_, last) in shim().items() if last < covered()[-1])
+    found = only(check(tmp_path, SharedObject(imports=[gone])), "torch-abi")
+    assert gone in found.message
+
+
+def test_a_stable_cpu_variant_may_not_call_what_only_cuda_builds_have(tmp_path: Path) -> None:
+    library = SharedObject(imports=["aoti_torch_get_current_cuda_stream"])
+    message = only(check(tmp_path, library), "torch-abi").message
+    assert "aoti_torch_get_current_cuda_stream" in message
+    assert "cpu variant" in message
+    assert codes(check(tmp_path / "cuda", library, CUDA)) == []
+
+
+def test_a_full_abi_import_that_its_torch_does_not_export_is_named(tmp_path: Path) -> None:
+    for backend in ("cpu", "cuda"):
+        (tmp_path / f"{backend}.txt").write_text("_ZN2at5emptyEv\n")
+    library = SharedObject(imports=["_ZN2at5emptyEv", "_ZN2at4goneEv"]).write()
+    artefact, toolchain = make_artefact(tmp_path, library, name=FULL)
+    version = artefact.plan.sdk
+    symbols = {version: TorchSymbols(version=version, release="2.13.0", root=tmp_path)}
+    found = [f for f in check_artefact(artefact, replace(toolchain, symbols=symbols)) if f.code == "torch-abi"]
+    assert [f.message for f in found] == ["Torch 2.13.0 does not export at::gone."]
+
+
+def test_a_full_abi_import_that_is_missing_is_named_with_torch_and_the_object_that_wants_it(tmp_path: Path) -> None:
+    (tmp_path / "cpu.txt").write_text("_ZN2at5emptyEv\n")
+    library = SharedObject(imports=["_ZN2at5emptyEv", "_ZN2at4goneEv", "_ZN2at4weakEv?"]).write()
+    objects = {"binding.o": tmp_path / "binding.o", "other.o": tmp_path / "other.o"}
+    objects["binding.o"].write_bytes(write_object("_ZN2at5emptyEv", "_ZN2at4goneEv"))
+    objects["other.o"].write_bytes(write_object("_ZN2at5emptyEv"))
+    artefact, toolchain = make_artefact(tmp_path, library, name=FULL, objects=objects)
+    symbols = TorchSymbols(version=artefact.plan.sdk, release="2.13.0", root=tmp_path)
+    found = check_artefact(artefact, replace(toolchain, symbols={symbols.version: symbols}))
+    assert [f.message for f in found if f.code == "torch-abi"] == [
+        "Torch 2.13.0 does not export at::gone (imported by binding.o)."
+    ]
+
+
+def test_a_full_abi_variant_on_disk_is_looked_up_in_the_tables_at_hand(tmp_path: Path) -> None:
+    (tmp_path / "cpu.txt").write_text("_ZN2at5emptyEv\n")
+    symbols = TorchSymbols(version=MajorMinor(2, 13), release="2.13.0", root=tmp_path)
+    tables = {symbols.version: symbols}
+    path = write_variant(tmp_path, FULL, library=SharedObject(imports=["_ZN2at5emptyEv"]).write())
+    assert codes(check_variant(path, imports=False, symbols=tables)) == []
+    assert "torch-symbols-unproven" not in [f.code for f in check_variant(path, imports=False, symbols=tables)]
+    path = write_variant(tmp_path / "gone", FULL, library=SharedObject(imports=["_ZN2at4goneEv"]).write())
+    assert codes(check_variant(path, imports=False, symbols=tables)) == ["torch-abi"]
+
+
+def test_a_full_abi_variant_says_that_its_imports_are_unproven_and_how_to_prove_them(tmp_path: Path) -> None:
     findings = check(tmp_path, SharedObject(imports=["_ZN2at5emptyEv"]), FULL)
     assert codes(findings) == []
-    assert "torch-symbols-unproven" in [f.code for f in findings]
+    (note,) = (f for f in findings if f.code == "torch-symbols-unproven")
+    assert note.severity == "note"
+    assert "torch 2.13" in note.message
+    assert "kernel-builder build" in note.hint

@@ -46,6 +46,17 @@ def test_other_code_looks_again(ask, monkeypatch) -> None:
     assert ask("a", findings=()) == ((), 2)
 
 
+def test_another_table_of_torchs_functions_looks_again(ask, monkeypatch, tmp_path) -> None:
+    ask("a")
+    table = tmp_path / "tables" / memory.SHIM_TABLE.name
+    table.parent.mkdir()
+    table.write_text(memory.SHIM_TABLE.read_text() + "torch_newer 2.15 2.15\n")
+    monkeypatch.setattr(memory, "SHIM_TABLE", table)
+    memory._code.cache_clear()
+    assert ask("a", findings=()) == ((), 2)
+    memory._code.cache_clear()
+
+
 @pytest.mark.parametrize("damage", [b"", b"[{]", b'[{"code": "x"}]', b"7", b'{"a": 1}'])
 def test_a_damaged_record_is_looked_at_again(ask, tmp_path, damage) -> None:
     ask("a")

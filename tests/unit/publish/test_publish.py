@@ -250,7 +250,8 @@ def test_the_api_follows_names_through_the_package():
         "__init__.py": b"from . import layers\nfrom .impl import run as go, _hidden\nfrom .sub import deep\nLIMIT = 3\n"
         b"__all__ = ['layers', 'go', 'deep', 'LIMIT']\n",
         "impl.py": b"def run(a, /, b=1, *rest, c: int = 2, **more) -> int: ...\ndef _hidden(): ...\n",
-        "layers.py": b"class Norm:\n  def __init__(self, size): ...\n  def forward(self, x): ...\n  def _own(self): ...\n",
+        "layers.py": b"class Norm:\n  def __init__(self, size): ...\n"
+        b"  def forward(self, x): ...\n  def _own(self): ...\n",
         "sub/__init__.py": b"from ..impl import run as deep\n",
         "unused.py": b"def unused(): ...\n",
     }

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel_builder.toolchain.lock import read_lock
+from kernel_builder.toolchain.model import TorchSymbols
 from kernel_builder.toolchain.symbols.libraries import exported_names
 from kernel_builder.toolchain.symbols.tables import (
     covered,
     digest_of,
     names_of,
+    proven_by,
     read_tables,
     shim,
     shim_table,
@@ -188,18 +190,43 @@ def test_a_wheel_without_a_library_is_refused(tmp_path):
         read_tables(wheel(tmp_path, {"torch/__init__.py": b""}))
 
 
-def test_the_table_of_the_shim_says_from_when_to_when():
-    exports = {
-        MajorMinor(2, 9): {"torch_old", "torch_gone", "_ZN3c10"},
-        MajorMinor(2, 10): {"torch_old", "aoti_torch_new"},
-    }
-    rows = [line for line in shim_table(exports, ["2.9.1", "2.10.0"]).splitlines() if not line.startswith("#")]
-    assert rows == ["aoti_torch_new 2.10 2.10", "torch_gone 2.9 2.9", "torch_old 2.9 2.10"]
+def tables_of(folder: Path, version: str, *, cpu: str, cuda: str = "") -> TorchSymbols:
+    root = folder / version
+    root.mkdir()
+    for backend, names in (("cpu", cpu), ("cuda", cuda)):
+        (root / f"{backend}.txt").write_text("".join(f"{name}\n" for name in names.split()))
+    return TorchSymbols(version=MajorMinor.parse(version), release=f"{version}.0", root=root)
+
+
+def rows_of(*tables: TorchSymbols) -> list[str]:
+    return [line for line in shim_table(tables, {}).splitlines() if not line.startswith("#")]
+
+
+def test_the_table_of_the_shim_says_from_when_to_when(tmp_path):
+    older = tables_of(tmp_path, "2.9", cpu="torch_old torch_gone _ZN3c10")
+    newer = tables_of(tmp_path, "2.10", cpu="torch_old aoti_torch_new")
+    assert rows_of(newer, older) == ["aoti_torch_new 2.10 2.10", "torch_gone 2.9 2.9", "torch_old 2.9 2.10"]
+
+
+def test_a_function_that_was_away_for_a_release_counts_from_its_return(tmp_path):
+    names = ["torch_back", "", "torch_back", "torch_back", ""]
+    tables = [tables_of(tmp_path, f"2.{minor}", cpu=cpu) for minor, cpu in enumerate(names)]
+    assert rows_of(*tables) == ["torch_back 2.2 2.3"]
+
+
+def test_functions_of_cuda_builds_are_marked(tmp_path):
+    both = tables_of(tmp_path, "2.9", cpu="torch_any", cuda="torch_any torch_stream")
+    assert rows_of(both) == ["torch_any 2.9 2.9", "torch_stream 2.9 2.9 cuda"]
 
 
 def test_the_shipped_table_holds_known_points():
     assert shim()["aoti_torch_get_current_cuda_stream"] == (MajorMinor(2, 7), MajorMinor(2, 15))
-    assert shim()["torch_call_dispatcher"][0] == MajorMinor(2, 10)
-    assert shim()["aoti_torch_is_contiguous"][0] == MajorMinor(2, 8)
+    assert "aoti_torch_get_current_cuda_stream" not in shim("cpu")
+    assert shim("cpu")["torch_call_dispatcher"][0] == MajorMinor(2, 10)
+    assert shim("cpu")["aoti_torch_is_contiguous"][0] == MajorMinor(2, 8)
     assert covered() == tuple(sorted(read_lock().sdks))
+
+
+def test_the_shipped_table_is_of_the_names_that_the_lock_pins():
+    assert proven_by() == {item.release: item.symbols for item in read_lock().sdks.values()}
     assert all(item.symbols for item in read_lock().sdks.values())

@@ -14,7 +14,7 @@ from kernel_builder.toolchain.wheels import UnfitWheelError, read_directory
 from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from kernel_builder.toolchain.lock import Lock, LockedItem
     from kernel_builder.toolchain.wheels import ByteSource
@@ -27,9 +27,11 @@ _LIBRARIES = {
 }
 _SHIM = ("aoti_", "torch_")  # how the names of the C shim begin
 _HEAD = """\
-# The C shim of torch's stable ABI: function, first and last torch whose libraries export it.
-# Read out of the wheels of these releases by `kernel-builder toolchain lock`:
+# The C shim of torch's stable ABI: function, first and last torch whose libraries export it without a gap up to there;
+# `cuda` when only builds of torch for CUDA do. Read by `kernel-builder toolchain lock` out of the wheels of these
+# releases, whose exported names the lock pins by these digests:
 """
+_CUDA_ONLY = "cuda"
 
 
 def read_tables(source: ByteSource) -> dict[str, bytes]:
@@ -83,26 +85,62 @@ def _read(path: Path) -> frozenset[str]:
     return frozenset(path.read_text("ascii").split())
 
 
-def shim_table(exports: Mapping[MajorMinor, Collection[str]], releases: Collection[str]) -> str:
-    """Text of the shipped table, from the names that each torch exports."""
-    versions = sorted(exports)
-    shim = {v: {name for name in exports[v] if name.startswith(_SHIM)} for v in versions}
+def shim_table(tables: Iterable[TorchSymbols], pinned: Mapping[str, str]) -> str:
+    """Text of the shipped table.
+
+    Args:
+        tables: The exported names of each torch.
+        pinned: Release → the lock's digest over them.
+    """
+    known = {symbols.version: symbols for symbols in tables}
+    everywhere = {version: _shim_of(symbols, "cpu") for version, symbols in known.items()}
+    exported = {version: _shim_of(symbols, "cuda") for version, symbols in known.items()}
     rows = []
-    for name in sorted(set().union(*shim.values())):
-        having = [version for version in versions if name in shim[version]]
-        rows.append(f"{name} {having[0]} {having[-1]}\n")
-    return f"{_HEAD}# {' '.join(releases)}\n" + "".join(rows)
+    for name in sorted(frozenset().union(*exported.values())):
+        first, last = _span(name, exported)
+        mark = "" if any(name in names for names in everywhere.values()) else f" {_CUDA_ONLY}"
+        rows.append(f"{name} {first} {last}{mark}\n")
+    return _HEAD + "".join(f"# {release} {digest}\n" for release, digest in pinned.items()) + "".join(rows)
+
+
+def _shim_of(symbols: TorchSymbols, backend: str) -> frozenset[str]:
+    return frozenset(name for name in names_of(symbols, backend) if name.startswith(_SHIM))
+
+
+def _span(name: str, exported: Mapping[MajorMinor, Collection[str]]) -> tuple[MajorMinor, MajorMinor]:
+    """The newest run of versions that have the name: one that was away for a while counts from its return."""
+    versions = sorted(exported)
+    while name not in exported[versions[-1]]:
+        versions.pop()
+    last = versions[-1]
+    while len(versions) > 1 and name in exported[versions[-2]]:
+        versions.pop()
+    return versions[-1], last
 
 
 @cache
-def shim() -> Mapping[str, tuple[MajorMinor, MajorMinor]]:
-    """Function of the C shim → first and last torch that exports it."""
-    rows = (line.split() for line in SHIM_TABLE.read_text("ascii").splitlines() if not line.startswith("#"))
-    return {name: (MajorMinor.parse(first), MajorMinor.parse(last)) for name, first, last in rows}
+def shim(backend: str = _CUDA_ONLY) -> Mapping[str, tuple[MajorMinor, MajorMinor]]:
+    """Function of the C shim that a variant of ``backend`` may import → first and last torch that exports it."""
+    rows = [line.split() for line in _lines() if not line.startswith("#")]
+    return {
+        name: (MajorMinor.parse(first), MajorMinor.parse(last))
+        for name, first, last, *mark in rows
+        if not (mark and backend == "cpu")
+    }
+
+
+@cache
+def proven_by() -> Mapping[str, str]:
+    """Release that the shipped table was read from → digest over all the names that it exports."""
+    rows = (line.split() for line in _lines() if line.startswith("# "))
+    return {row[1]: row[2] for row in rows if len(row) == 3 and row[1][0].isdigit()}
 
 
 @cache
 def covered() -> tuple[MajorMinor, ...]:
     """The torch versions that the shipped table was read from, ascending."""
-    line = next(line for line in reversed(SHIM_TABLE.read_text("ascii").splitlines()) if line.startswith("#"))
-    return tuple(sorted(MajorMinor.parse(release) for release in line.split()[1:]))
+    return tuple(sorted(MajorMinor.parse(release) for release in proven_by()))
+
+
+def _lines() -> list[str]:
+    return SHIM_TABLE.read_text("ascii").splitlines()
