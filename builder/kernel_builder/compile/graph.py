@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Steps of a C++ or CUDA compiler that a compiler cache knows how to keep.
 _LAUNCHED = ("binding", "component", "support", "nvcc")
+# sccache fails with it, and takes care of what it is for: it runs nvcc's steps one by one in a folder of its own.
+_NOT_FOR_SCCACHE = "--objdir-as-tempdir"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +88,8 @@ def _prepare(
     if unit.kind == "nvcc" and threads > 1:
         words.append(f"--threads={threads}")
     if unit.kind in _LAUNCHED:
-        words = [*launcher, *words]
+        sccache = any(word.rpartition("/")[2] == "sccache" for word in launcher)
+        words = [*launcher, *(word for word in words if not (sccache and word == _NOT_FOR_SCCACHE))]
     if any("\n" in word for word in words):
         raise CompileError("A path or flag contains a line break.", where=unit.label)
     return Step(unit=unit, command=shlex.join(words), output=results[unit.key])

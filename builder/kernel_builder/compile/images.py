@@ -24,8 +24,11 @@ _PYTHON = ("@python@", "-I", "-S", "@worker@")
 _DEVICE_MEMORY = 1.0  # GiB: what NVRTC takes for a large template kernel
 
 
-def device_unit(device: Device, arch: Arch, kernel: Kernel, toolkit: Toolkit, python: str, sources: Sources) -> Unit:
+def device_unit(
+    device: Device, arch: Arch, variant: VariantPlan, toolkit: Toolkit, python: str, sources: Sources
+) -> Unit:
     """One device source compiled for one architecture: a cubin, or PTX when ``arch.ptx``."""
+    kernel = variant.kernel
     worker = Path(device_worker.__file__)
     target = f"compute_{arch.sm}" if arch.ptx else f"sm_{arch.sm}"
     # Links in the worker's folder are called like the placeholders, the same on every machine.
@@ -41,7 +44,7 @@ def device_unit(device: Device, arch: Arch, kernel: Kernel, toolkit: Toolkit, py
             f"--nvrtc=@cuda@/{toolkit.nvrtc.relative_to(toolkit.root).as_posix()}",
             f"--builtins=@cuda@/{toolkit.nvrtc_builtins.relative_to(toolkit.root).as_posix()}",
             *views, f"--source=kernel/{device.source}", "--output=@out@", "--",
-            f"--gpu-architecture={target}", "--std=c++17",
+            f"--gpu-architecture={target}", "--std=c++17", *(["-lineinfo"] if variant.lineinfo else []),
             *(f"-I{folder}" for folder in (*folders, *headers)),
             *(f"-D{define}" for define in device.defines),
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernel_builder.errors import CompileError
 from kernel_builder.files import sha256_of
-from kernel_builder.spec.includes import Directive, reachable
+from kernel_builder.spec.includes import Known, reachable
 from kernel_builder.spec.sources import source_name
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._files: dict[Path, SourceFile] = {}
-        self._directives: dict[Path, tuple[Directive, ...]] = {}
+        self._known = Known()
 
     def file(self, path: Path) -> SourceFile:
         """The file with its digest.
@@ -63,7 +63,7 @@ class Sources:
             CompileError: A file is not what it was when the kernel's identity was computed.
             SpecError: An include leaves the kernel folder.
         """
-        paths = reachable(source, include, kernel.root, kernel.common, known=self._directives)
+        paths = reachable(source, include, kernel.root, kernel.common, known=self._known)
         files = {source_name(path, kernel): self.file(path) for path in paths}
         for name, file in files.items():
             if kernel.sources.get(name, file.sha256) != file.sha256:
@@ -71,6 +71,19 @@ class Sources:
                     f"{name} was changed after the plan was made.", where=str(file.path), hint="run the build again"
                 )
         return files
+
+    def lacks(self, source: Path, include: Sequence[Path], kernel: Kernel, header: str) -> bool:
+        """Whether ``source`` can reach an include of ``header`` that no folder of the kernel satisfies.
+
+        Raises:
+            SpecError: An include leaves the kernel folder.
+        """
+        paths, folders = reachable(source, include, kernel.root, kernel.common, known=self._known), tuple(include)
+        return any(
+            any(directive.name == header for directive in self._known.directives[path])
+            and not any(target.name == header for target in self._known.targets[path, folders])
+            for path in paths
+        )
 
 
 def project_places(kernel: Kernel) -> dict[str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kernel_builder.compile.sources import SourceFile
 
-Kind = Literal["device", "fatbin", "images", "binding", "component", "support", "identity", "link"]
+Kind = Literal["device", "fatbin", "images", "binding", "component", "nvcc", "support", "identity", "link"]
 
 _FORMAT = "1"  # part of every key: raise it when the meaning of a unit changes
 _PLACEHOLDER = re.compile(r"@(\w+)@")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernel_builder.compile.host import binding_units, component_units, identity_unit, support_units
 from kernel_builder.compile.images import device_unit, fatbin_unit, images_unit
+from kernel_builder.compile.nvcc import nvcc_units
 from kernel_builder.compile.units import Unit
 from kernel_builder.errors import CompileError
 from kernel_builder.resources import templates
@@ -60,6 +61,7 @@ def _variant(variant: VariantPlan, toolchain: Toolchain, sources: Sources) -> Va
     objects = {
         **dict(binding_units(variant, toolchain, sources)),
         **dict(component_units(variant, toolchain, sources)),
+        **dict(nvcc_units(variant, toolchain, sources)),
         **dict(support_units(variant, toolchain, sources)),
         "identity": identity_unit(variant, toolchain, sources),
     }
@@ -80,7 +82,7 @@ def _device_code(variant: VariantPlan, toolchain: Toolchain, sources: Sources) -
         return ()
     toolkit = toolchain.toolkits[variant.toolkit]
     return tuple(
-        (device.name, arch, device_unit(device, arch, variant.kernel, toolkit, sys.executable, sources))
+        (device.name, arch, device_unit(device, arch, variant, toolkit, sys.executable, sources))
         for device in variant.kernel.devices
         for arch in variant.archs[device.name]
     )
@@ -101,7 +103,7 @@ def _fatbins(
 
 
 def _link(variant: VariantPlan, objects: tuple[Unit, ...], toolchain: Toolchain, sources: Sources) -> Unit:
-    floor = toolchain.floor
+    floor, nvcc = toolchain.floor, toolchain.nvccs[variant.nvcc] if variant.nvcc else None
     return Unit(
         kind="link",
         label=variant.label,
@@ -111,6 +113,7 @@ def _link(variant: VariantPlan, objects: tuple[Unit, ...], toolchain: Toolchain,
             *_LINK_FLAGS,
             *(f"@in{index}@" for index in range(len(objects))),
             *_floor_arguments(floor, variant),
+            *([f"@cuda@/{nvcc.cudart.relative_to(nvcc.root).as_posix()}"] if nvcc else []),
             "-o",
             "@out@",
         ),
@@ -119,18 +122,24 @@ def _link(variant: VariantPlan, objects: tuple[Unit, ...], toolchain: Toolchain,
             "templates": str(templates() / "build"),
             "floor": str(floor.root),
             "torch": str(floor.torch),
+            **({"cuda": str(nvcc.root)} if nvcc else {}),
         },
-        tools={"host compiler": toolchain.host.identity, "portability floor": floor.digest},
+        tools={
+            "host compiler": toolchain.host.identity,
+            "portability floor": floor.digest,
+            **({f"nvcc {nvcc.version}": nvcc.digest} if nvcc else {}),
+        },
         files={f"template {_EXPORTS}": sources.file(templates() / "build" / _EXPORTS)},
         inputs=objects,
     )
 
 
 def _floor_arguments(floor: Floor, variant: VariantPlan) -> list[str]:
-    if variant.backend not in floor.link:
+    key = "nvcc" if variant.nvcc else variant.backend
+    if key not in floor.link:
         raise CompileError(f"There is no link line for backend {variant.backend}.", where=variant.label)
     # The floor's digest is in the key; where it lies must not be.
     return [
         argument.replace(str(floor.torch), "@torch@").replace(str(floor.root), "@floor@")
-        for argument in floor.link[variant.backend]
+        for argument in floor.link[key]
     ]

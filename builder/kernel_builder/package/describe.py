@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_builder.check.cubins import serves
 from kernel_builder.check.elf import read_elf
 from kernel_builder.check.policy import version_numbers
+from kernel_builder.compile.nvcc import compression
 from kernel_loader.format.archs import Arch
 from kernel_loader.format.digest import digest_of
 from kernel_loader.format.metadata import Metadata
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Symbol version namespace → key of the floors that the loader compares with its machine.
 _FLOORS = {"GLIBC": "glibc", "GLIBCXX": "glibcxx"}
+# Drivers before 550 answer "device kernel image is invalid" to code that nvcc compressed in these ways.
+_NEW_COMPRESSION, _NEW_COMPRESSION_SINCE = ("size", "balance"), "12.4"
 
 
 def describe(
@@ -51,15 +54,12 @@ def describe(
 
 
 def declared_archs(artefact: Artefact) -> tuple[Arch, ...]:
-    """Architectures that every device source has code for, in the order of their names.
+    """Architectures that every device source and ``.cu`` file has code for, in the order of their names.
 
     Machine code and PTX of one architecture are one entry, ``12.0+PTX``.
     """
-    by_device: dict[str, set[Arch]] = {}
-    for code in artefact.device_code:
-        by_device.setdefault(code.device, set()).add(code.arch)
-    archs = {arch for codes in by_device.values() for arch in codes}
-    served = {arch for arch in archs if all(serves(codes, arch) for codes in by_device.values())}
+    groups = artefact.plan.archs.values()
+    served = {arch for archs in groups for arch in archs if all(serves(group, arch) for group in groups)}
     merged = {arch for arch in served if arch.ptx or Arch(arch.major, arch.minor, arch.feature, ptx=True) not in served}
     return tuple(sorted(merged, key=str))
 
@@ -80,13 +80,30 @@ def _build_facts(
         "source-digest": source_digest,
         "host-compiler": toolchain.host.identity,
         "torch-sdk": {"release": sdk.release, "digest": sdk.digest},
-        "floors": measured_floors(artefact.library),
+        "floors": {**driver_floor(artefact), **measured_floors(artefact.library)},
         "sizes": {name: len(files[name]) for name in sorted(files)},
     }
+    if artefact.plan.lineinfo:
+        facts["dev"] = True
     if artefact.plan.toolkit is not None:
         toolkit = toolchain.toolkits[artefact.plan.toolkit]
         facts["toolkit"] = {"release": toolkit.release, "digest": toolkit.digest}
+    if artefact.plan.nvcc is not None:
+        nvcc = toolchain.nvccs[artefact.plan.nvcc]
+        facts["nvcc"] = {
+            "release": nvcc.release,
+            "digest": nvcc.digest,
+            "source": nvcc.source,
+            "host-compiler": nvcc.host_identity,
+            "cudart": [name for name in read_elf(artefact.library).needed if name.startswith("libcudart.")],
+        }
     return facts
+
+
+def driver_floor(artefact: Artefact) -> dict[str, str]:
+    """The CUDA version that a driver must support to read device code which the kernel's flags compress."""
+    packed = any(compression(component) in _NEW_COMPRESSION for component in artefact.plan.components)
+    return {"driver": _NEW_COMPRESSION_SINCE} if packed and artefact.plan.nvcc is not None else {}
 
 
 def measured_floors(library: Path) -> dict[str, str]:

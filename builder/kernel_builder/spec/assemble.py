@@ -95,7 +95,7 @@ def _framework(build: Mapping[str, object], top: Place) -> FrameworkTable:
 def _torch(table: Table, backends: tuple[str, ...]) -> Torch:
     archs = {"cuda": table[s.CUDA_ARCHS], "rocm": table[s.ROCM_ARCHS]}
     return Torch(
-        sources=table[s.SRC],
+        sources=_once(table[s.SRC]),
         include=table[s.INCLUDE],
         pyext=table[s.PYEXT],
         minver=table[s.MINVER],
@@ -104,6 +104,10 @@ def _torch(table: Table, backends: tuple[str, ...]) -> Torch:
         cxx_flags=table[s.CXX_FLAGS],
         archs={backend: listed for backend, listed in archs.items() if listed},
     )
+
+
+def _once(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))
 
 
 def _component_section(raw: Mapping[str, object]) -> Section:
@@ -116,7 +120,7 @@ def _components(build: Mapping[str, object], top: Place) -> tuple[Component, ...
             key=key,
             backend=table[s.BACKEND],
             depends=table[s.DEPENDS],
-            sources=table[s.SRC_REQUIRED],
+            sources=_once(table[s.SRC_REQUIRED]),
             include=table[s.INCLUDE],
             cxx_flags=table[s.CXX_FLAGS],
             cuda_flags=table[s.CUDA_FLAGS],

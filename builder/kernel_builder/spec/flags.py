@@ -52,9 +52,11 @@ CUDA = re.compile(
     r"|--?diag-(suppress|warn)[= ][\d,]+|--?display-error-number|-Wno-[a-z-]+"
     r"|--?default-stream[= ](legacy|null|per-thread)"
     r"|(--threads|-t)[= ]\d+|--?(extra-device-vectorization|restrict)|--?split-compile[= ]\d+"
+    r"|--?compress-mode[= ](default|size|speed|balance|none)|--?no-compress"
 )
-_PASSED_ON = {"-Xcompiler": CXX, "--compiler-options": CXX, "-Xptxas": PTXAS, "--ptxas-options": PTXAS}
-_TAKES_NEXT = (*_PASSED_ON, "-std", "--std", "--threads", "-t", "--default-stream", "--split-compile")
+FATBINARY = re.compile(r"--?(compress-all|no-compress)")
+_PASSED_ON = {"-Xcompiler": CXX, "--compiler-options": CXX, "-Xptxas": PTXAS, "--ptxas-options": PTXAS, "-Xfatbin": FATBINARY}
+_TAKES_NEXT = (*_PASSED_ON, "-std", "--std", "--threads", "-t", "--default-stream", "--split-compile", "--compress-mode", "-compress-mode")
 
 # Reason → beginnings of flags. The longest beginning that fits explains best: -fprofile-use loads, -fprofile writes.
 _REASONS = {
@@ -74,12 +76,15 @@ _REASONS = {
         "-o -c -S -E -M -save-temps --save-temps -fdump -dump -aux -fstack-usage -fcallgraph -ftime-report -fopt-info"
         " -fprofile -ftest-coverage --coverage -fsave -gsplit -keep --keep -d -run --run -fdiagnostics --output"
     ),
-    "it passes flags on to a program unseen": "-Wa -Wp -Xassembler -Xpreprocessor -Xfatbin -Xnvlink -Xcudafe -Xarch",
+    "it passes flags on to a program unseen": "-Wa -Wp -Xassembler -Xpreprocessor -Xnvlink -Xcudafe -Xarch",
     "it changes the language of the sources": "-x -ObjC --x --language",
     "the result would depend on the machine that builds": (
         "-march=native -mtune=native -mcpu=native -arch=native --gpu-architecture=native"
     ),
-    "architectures belong to capabilities": "-gencode --generate-code --gpu -arch -code -rdc -dlto -fatbin -cubin -ptx",
+    "architectures belong to capabilities": "-gencode --generate-code --gpu -arch -code -fatbin -cubin -ptx",
+    "each source is compiled as a whole program, and device code of several is never linked": (
+        "-rdc --relocatable-device-code -dc --device-c -dw --device-w -dlink --device-link -dlto --dlink-time-opt"
+    ),
 }
 _UNKNOWN = "it is not on the list of flags that kernels may set"
 

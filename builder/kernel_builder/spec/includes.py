@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,7 +16,7 @@ from kernel_builder.errors import SpecError
 from kernel_builder.spec.paths import exists, is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 HEADER_SUFFIXES = frozenset({".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".def"})
 
@@ -44,6 +44,19 @@ class Directive:
     quoted: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What was found so far, so that a header of many sources is read and looked up once.
+
+    Attributes:
+        directives: File → its includes.
+        targets: File and include folders → the project files that it includes.
+    """
+
+    directives: dict[Path, tuple[Directive, ...]] = field(default_factory=dict)
+    targets: dict[tuple[Path, tuple[Path, ...]], tuple[Path, ...]] = field(default_factory=dict)
+
+
 def directives(text: str) -> tuple[Directive, ...]:
     """Every include of a source text, in order, without those in comments."""
     spliced = _SPLICE.sub("", text)
@@ -64,7 +77,7 @@ def reachable(
     root: Path,
     common: Path | None,
     *,
-    known: MutableMapping[Path, tuple[Directive, ...]] | None = None,
+    known: Known | None = None,
 ) -> tuple[Path, ...]:
     """The source and every project file it can include, absolute and sorted.
 
@@ -73,12 +86,12 @@ def reachable(
         root: Folder of the kernel.
         common: Folder of the shared headers.
         include_dirs: Include folders inside ``root`` or ``common``, in search order. Not those of toolkits or torch.
-        known: Directives of files that were read before; share one mapping while the files stay as they are.
+        known: What calls before this one found; share one while the files stay as they are.
 
     Raises:
         SpecError: An include names a file outside ``root`` and ``common``.
     """
-    known = {} if known is None else known
+    known, folders = known or Known(), tuple(include_dirs)
     found: set[Path] = set()
     waiting = [_normal(source)]
     while waiting:
@@ -86,10 +99,12 @@ def reachable(
         if path in found:
             continue
         found.add(path)
-        if path not in known:
-            known[path] = directives(_read(path))
-        for directive in known[path]:
-            waiting.extend(_targets(directive, path, include_dirs, root, common))
+        if path not in known.directives:
+            known.directives[path] = directives(_read(path))
+        if (path, folders) not in known.targets:
+            each = (_targets(directive, path, folders, root, common) for directive in known.directives[path])
+            known.targets[path, folders] = tuple(target for targets in each for target in targets)
+        waiting.extend(known.targets[path, folders])
     return tuple(sorted(found))
 
 

@@ -99,6 +99,7 @@ class Kernel:
         framework: Which framework table build.toml has; only ``torch`` is built by this version.
         sources: Every file the build depends on → lower-case hex SHA-256 of its content. Keys are POSIX paths
             relative to ``root``, or ``common/…`` for shared headers that are reached by includes. Sorted.
+        notes: Sentences for the author, such as that build.toml is of an older edition.
     """
 
     root: Path
@@ -121,6 +122,7 @@ class Kernel:
     cuda_minver: MajorMinor | None = None
     cuda_maxver: MajorMinor | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def python_name(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads kernel folders: build.toml (edition 5) and kernel-builder.toml → Kernel, or one error with every fault."""
+"""Reads kernel folders: build.toml (editions 3, 4 and 5) and kernel-builder.toml → Kernel, or one error with every fault."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from kernel_builder import resources
 from kernel_builder.errors import SpecError, UsageError
 from kernel_builder.spec import assemble, document, rules
+from kernel_builder.spec.editions import upgrade
 from kernel_builder.spec.faults import Place, nearest
-from kernel_builder.spec.kinds import type_name
-from kernel_builder.spec.schema import BUILD, BUILDER, EDITION
+from kernel_builder.spec.schema import BUILD, BUILDER
 from kernel_builder.spec.sources import inventory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from kernel_builder.spec.model import Kernel
 
@@ -36,15 +36,14 @@ def read_kernel(folder: Path, *, common: Path | None = None) -> Kernel:
     beside_it = beside if beside.is_dir() and beside != root else None
     travelling = resources.common() if (root / BUILDER).exists() and not (root / "common").exists() else None
     shared = common.resolve() if common is not None else beside_it or travelling
-    build = document.load(root / BUILD)
-    _check_edition(build, root / BUILD)
     place = Place(file=str(root / BUILD))
+    build = upgrade(document.load(root / BUILD), root / BUILD, place)
     builder_place = Place(file=str(root / BUILDER), faults=place.faults)
     builder = document.load(root / BUILDER) if (root / BUILDER).exists() or (root / BUILDER).is_symlink() else {}
-    kernel = assemble.kernel(build, place, assemble.devices(builder, builder_place), root, shared)
+    kernel = assemble.kernel(build.tables, place, assemble.devices(builder, builder_place), root, shared)
     rules.check(kernel, place, builder_place)
     place.raise_faults()
-    return replace(kernel, sources=inventory(kernel))
+    return replace(kernel, sources=inventory(kernel), notes=(*build.notes, *rules.notes(kernel)))
 
 
 def find_kernels(names: Sequence[str], kernels_dir: Path) -> tuple[Kernel, ...]:
@@ -78,30 +77,3 @@ def _folder(name: str, kernels_dir: Path, known: list[str]) -> Path:
         return Path(name)
     raise UsageError(f"There is no kernel {name!r}.", where=str(kernels_dir), hint=nearest(name, known))
 
-
-def _check_edition(build: Mapping[str, object], path: Path) -> None:
-    general = build.get("general")
-    edition = general.get("edition") if isinstance(general, dict) else None
-    if not isinstance(general, dict):
-        raise SpecError(
-            f"{BUILD} has no table [general].", where=str(path), hint="begin with [general] and edition = 5"
-        )
-    if edition is None:
-        raise SpecError(
-            "general.edition is missing: this is edition 3 or 4, or not a kernel's build.toml.",
-            where=f"{path}: general.edition",
-            hint="bring the file to edition 5 (HF's `kernel-builder update-build` does) and set edition = 5",
-        )
-    if isinstance(edition, bool) or not isinstance(edition, int):
-        raise SpecError(
-            f"general.edition must be the integer {EDITION}, found {type_name(edition)}.",
-            where=f"{path}: general.edition",
-            hint=f"set edition = {EDITION}",
-        )
-    if edition != EDITION:
-        upgrade = f"bring the file to edition {EDITION} and set edition = {EDITION}"
-        raise SpecError(
-            f"general.edition is {edition}; this version reads edition {EDITION} only.",
-            where=f"{path}: general.edition",
-            hint="use a newer kernel-builder" if edition > EDITION else upgrade,
-        )

@@ -10,9 +10,12 @@ from kernel_builder.spec.paths import check_file, check_folder
 from kernel_builder.spec.sources import python_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kernel_builder.spec.faults import Place
     from kernel_builder.spec.model import Component, Kernel
 
+LINE_TABLES = ("-lineinfo", "--generate-line-info")
 COMPILED_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".cu"})
 
 
@@ -24,6 +27,13 @@ def check(kernel: Kernel, build: Place, builder: Place) -> None:
     _compiled_once(kernel, build)
     _sources(kernel, build)
     _devices(kernel, builder)
+
+
+def notes(kernel: Kernel) -> Iterator[str]:
+    """What is done otherwise than the spec says, in sentences for the author."""
+    for component in kernel.components:
+        if set(component.cuda_flags) & set(LINE_TABLES):
+            yield f"kernel.{component.key}: line tables hold paths of this machine; only build --dev makes them"
 
 
 def _framework(kernel: Kernel, build: Place) -> None:

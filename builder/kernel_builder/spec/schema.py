@@ -1,4 +1,4 @@
-"""Every table and key of build.toml (edition 5) and kernel-builder.toml."""
+"""Every table and key of build.toml (edition 5; ``editions`` brings older ones to it) and kernel-builder.toml."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ LIBRARIES = (
 
 _TEXTS = listing(TEXT)
 _PATHS = listing(PATH)
+_SOURCES = listing(PATH, unique=False)
 _CAPABILITIES = listing(CAPABILITY, least=1)
 
 
@@ -62,7 +63,13 @@ NAME = Key(name="name", kind=KERNEL_NAME, default="", required=True, doc="Name o
 KERNEL_VERSION = Key(
     name="version", kind=INTEGER, default=0, required=True, doc="Major version of the public API; branch v<version>."
 )
-EDITION_KEY = Key(name="edition", kind=INTEGER, default=EDITION, required=True, doc="Edition of this format: 5.")
+EDITION_KEY = Key(
+    name="edition",
+    kind=INTEGER,
+    default=EDITION,
+    required=True,
+    doc="Edition of this format: 5. Files without it are read as edition 4 or 3.",
+)
 LICENSE = Key(name="license", kind=TEXT, default="", required=True, doc="Licence identifier.")
 BACKEND_LIST = Key(
     name="backends",
@@ -115,10 +122,10 @@ GENERAL = Section(
 )
 HUB = Section(file=BUILD, title="general.hub", keys=(REPO, HUB_BRANCH))
 
-SRC = Key(name="src", kind=_PATHS, default=(), doc="Binding sources and headers.")
+SRC = Key(name="src", kind=_SOURCES, default=(), doc="Binding sources and headers.")
 SRC_REQUIRED = Key(
     name="src",
-    kind=listing(PATH, least=1),
+    kind=listing(PATH, unique=False, least=1),
     default=(),
     required=True,
     doc="Sources and headers, each listed; patterns are not expanded.",

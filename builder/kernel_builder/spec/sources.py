@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernel_builder.errors import SpecError
 from kernel_builder.files import sha256_of
-from kernel_builder.spec.includes import Directive, reachable
+from kernel_builder.spec.includes import Known, reachable
 from kernel_builder.spec.paths import is_inside
 from kernel_builder.spec.schema import BUILD, BUILDER
 
@@ -28,7 +28,7 @@ def inventory(kernel: Kernel) -> dict[str, str]:
     """
     files = {path for path in (kernel.root / BUILD, kernel.root / BUILDER) if path.is_file()}
     files.update(python_files(kernel))
-    known: dict[Path, tuple[Directive, ...]] = {}
+    known = Known()
     for source, folders in _compiled(kernel):
         files.update(reachable(source, folders, kernel.root, kernel.common, known=known))
     return dict(sorted((_key(path, kernel), _digest(path)) for path in files))

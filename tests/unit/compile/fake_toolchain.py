@@ -73,12 +73,14 @@ class Workshop:
         identity: What the host compiler says it is.
         flags: Of the kernel's component.
         variants: Names of the variants to build.
+        variables: Of the user's environment, beside those that every build here has.
     """
 
     folder: Path
     identity: str = "copying compiler 1"
     flags: tuple[str, ...] = ()
     variants: tuple[str, ...] = ("torch-stable-abi210-cpu-x86_64-linux",)
+    variables: dict[str, str] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
 
     @classmethod
@@ -151,7 +153,8 @@ class Workshop:
 
     def build(self, *, jobs: int | None = None, keep_going: bool = False) -> BuildResult:
         self.notes = Notes()
-        settings = Settings.from_environment({"KERNEL_BUILDER_CACHE": str(self.store), "PATH": "/usr/bin:/bin"})
+        variables = {"KERNEL_BUILDER_CACHE": str(self.store), "PATH": "/usr/bin:/bin", **self.variables}
+        settings = Settings.from_environment(variables)
         return build(self.toolchain(), settings, self.notes, jobs=jobs, keep_going=keep_going)
 
 

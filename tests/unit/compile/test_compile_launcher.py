@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 from fake_toolchain import Workshop
+
+from kernel_builder.compile.graph import write_graph
+from kernel_builder.compile.parallelism import Machine, plan_jobs
+from kernel_builder.compile.store import UnitStore
+from kernel_builder.compile.units import Unit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,3 +76,31 @@ def test_what_a_launcher_starts_keeps_its_folder_for_temporary_files(
     monkeypatch.setenv("TMPDIR", str(workshop.folder))
     with_cache(workshop).build()
     assert set((workshop.folder / "launched.tmp").read_text().split()) == {str(workshop.folder)}
+
+
+def nvcc_command(folder: Path, *launcher: str, threads: int = 1) -> list[str]:
+    unit = Unit(
+        kind="nvcc",
+        label="a.cu",
+        output="a.o",
+        argv=("@cuda@/bin/nvcc", "--objdir-as-tempdir", "-c", "a.cu", "-o", "@out@"),
+        places={"cuda": "/cuda"},
+        tools={},
+        files={},
+    )
+    folder.mkdir()
+    jobs = plan_jobs(Machine(cores=8, available=1 << 34), [1.0], threads=threads)
+    steps = write_graph(folder, [unit], UnitStore(folder), jobs, launcher)
+    return shlex.split(steps[unit.key].command.replace(unit.key, "KEY"))
+
+
+def test_nvcc_is_started_by_the_launcher_too(tmp_path: Path) -> None:
+    plain = ["/cuda/bin/nvcc", "--objdir-as-tempdir", "-c", "a.cu", "-o", "KEY/a.o"]
+    assert nvcc_command(tmp_path / "a") == plain
+    assert nvcc_command(tmp_path / "b", "/usr/bin/ccache") == ["/usr/bin/ccache", *plain]
+    # sccache 0.16 fails with the flag, and gives the same bytes without.
+    assert nvcc_command(tmp_path / "c", "/usr/bin/sccache") == ["/usr/bin/sccache", plain[0], *plain[2:]]
+
+
+def test_nvcc_threads_reach_nvcc(tmp_path: Path) -> None:
+    assert nvcc_command(tmp_path / "a", threads=4)[-1] == "--threads=4"

@@ -66,8 +66,8 @@ def test_metadata_says_what_the_variant_is_made_of(pack) -> None:
 
 def test_an_arch_that_one_device_source_lacks_is_not_declared(pack, make_artefact, kernel) -> None:
     full = make_artefact(kernel, CUDA, ("8.0", "9.0", "12.0+PTX"))
-    other = tuple(replace(code, device="second") for code in full.device_code[:1])
-    archs = pack(replace(full, device_code=(*full.device_code, *other))).variants[0].metadata.archs
+    plan = replace(full.plan, archs={**full.plan.archs, "second": full.plan.archs["toy"][:1]})
+    archs = pack(replace(full, plan=plan)).variants[0].metadata.archs
     assert [str(a) for a in archs] == ["8.0"]
 
 

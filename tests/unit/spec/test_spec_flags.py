@@ -164,7 +164,24 @@ def test_nothing_slips_through_flags_that_pass_flags_on(flag, way):
     assert refusal(way.format(flag), CUDA)
 
 
-@pytest.mark.parametrize("flag", ["-gencode=arch=compute_80,code=sm_80", "-arch=sm_90", "-code=sm_90", "-rdc=true"])
+@pytest.mark.parametrize("flag", ["-rdc=true", "--relocatable-device-code=true", "-dc", "-dlto"])
+def test_device_code_of_several_sources_is_not_linked_and_the_refusal_says_so(flag):
+    assert "whole program" in (refusal(flag, CUDA) or "")
+
+
+@pytest.mark.parametrize(
+    "flag", ["-compress-mode=size", "--compress-mode=none", "-Xfatbin=-compress-all", "--no-compress"]
+)
+def test_compression_of_device_code_is_the_authors_choice(flag):
+    assert refusal(flag, CUDA) is None
+
+
+@pytest.mark.parametrize("flag", ["-Xfatbin=--create", "-Xfatbin=--options-file", "-compress-mode=fast"])
+def test_nothing_but_compression_reaches_fatbinary(flag):
+    assert refusal(flag, CUDA) is not None
+
+
+@pytest.mark.parametrize("flag", ["-gencode=arch=compute_80,code=sm_80", "-arch=sm_90", "-code=sm_90"])
 def test_architectures_are_not_set_by_flags(flag):
     assert refusal(flag, CUDA) == "architectures belong to capabilities"
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel_builder.errors import SpecError
-from kernel_builder.spec.includes import directives, reachable
+from kernel_builder.spec.includes import Known, directives, reachable
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -194,7 +192,7 @@ def test_a_source_that_is_not_utf8_is_scanned(tmp_path):
 def test_a_shared_memory_of_directives_changes_nothing(tmp_path):
     (tmp_path / "a.cpp").write_text('#include "b.h"')
     (tmp_path / "b.h").write_text("")
-    known: dict[Path, tuple] = {}
+    known = Known()
     first = reachable(tmp_path / "a.cpp", [], tmp_path, None, known=known)
     assert reachable(tmp_path / "a.cpp", [], tmp_path, None, known=known) == first
-    assert set(known) == set(first)
+    assert set(known.directives) == set(first)
