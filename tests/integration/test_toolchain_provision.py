@@ -13,6 +13,7 @@ from kernel_builder.reporting import SilentReporter
 from kernel_builder.settings import Settings
 from kernel_builder.toolchain.provision import provision
 from kernel_builder.toolchain.store import file_digests, tree_digest
+from kernel_builder.toolchain.symbols.tables import names_of
 from kernel_loader.format.versions import MajorMinor
 
 pytestmark = pytest.mark.toolchain
@@ -54,6 +55,7 @@ def row(sdk: str, toolkit: str | None) -> SimpleNamespace:
         sdk=MajorMinor.parse(sdk),
         toolkit=toolkit and MajorMinor.parse(toolkit),
         nvcc=None,
+        stable=toolkit is not None,
         label="probe/variant",
     )
 
@@ -62,6 +64,15 @@ def row(sdk: str, toolkit: str | None) -> SimpleNamespace:
 def toolchain():
     plan = SimpleNamespace(variants=(row("2.10", "12.8"), row("2.10", "13.0"), row("2.13", None)))
     return provision(plan, Settings.from_environment(), SilentReporter())
+
+
+def test_the_names_that_torch_exports_are_read_for_the_full_abi_only(toolchain) -> None:
+    (symbols,) = toolchain.symbols.values()
+    assert symbols.release == "2.13.0"
+    names = names_of(symbols, "cpu")
+    assert len(names) > 70_000
+    assert {"aoti_torch_empty_strided", "_ZN2at6Tensor3addERKS0_"} & names == {"aoti_torch_empty_strided"}
+    assert len(names_of(symbols, "cuda")) > len(names)
 
 
 @pytest.mark.parametrize("version", ["12.8", "13.0"])
