@@ -1,4 +1,4 @@
-"""A kernel of the classic kind, RMSNorm with ``<<<>>>``, compiled by the locked nvcc: checked, packaged, the same anywhere."""
+"""A kernel of the classic kind, RMSNorm with ``<<<>>>``, compiled by the locked nvcc: checked, packaged, the same."""
 
 from __future__ import annotations
 

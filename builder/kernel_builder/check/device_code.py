@@ -26,8 +26,8 @@ class Image:
     """One fat binary.
 
     Attributes:
-        device: The device source that it was packed from, or ``kernel.<key>`` of the component whose ``.cu`` source nvcc
-            made it from; empty when unknown.
+        device: The device source that it was packed from, or ``kernel.<key>`` of the component whose ``.cu`` source
+            nvcc made it from; empty when unknown.
     """
 
     device: str

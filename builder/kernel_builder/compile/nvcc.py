@@ -78,9 +78,7 @@ def compression(component: Component) -> str | None:
     return (said[-1][1] or said[-1][2]) if said else None
 
 
-def _unit(
-    component: Component, source: str, variant: VariantPlan, toolchain: Toolchain, sources: Sources
-) -> Unit:
+def _unit(component: Component, source: str, variant: VariantPlan, toolchain: Toolchain, sources: Sources) -> Unit:
     kernel, nvcc = variant.kernel, toolchain.nvccs[variant.nvcc or MajorMinor(0, 0)]
     torch = torch_view(variant, toolchain) if "torch" in component.depends else None
     cuda = cuda_view(variant, toolchain)
@@ -105,7 +103,11 @@ def _unit(
             *(torch.include if torch else ()), *cuda.include, *flags, "-c", f"@kernel@/{source}", "-o", "@out@",
         ),
         places={
-            "ccbin": compiler, **project_places(kernel), **cuda.places, **(torch.places if torch else {}), **peer.places,
+            "ccbin": compiler,
+            **project_places(kernel),
+            **cuda.places,
+            **(torch.places if torch else {}),
+            **peer.places,
         },
         tools={**cuda.tools, "host compiler of nvcc": nvcc.host_identity, **(torch.tools if torch else {})},
         files={**files, **peer.files},

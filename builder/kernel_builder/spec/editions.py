@@ -1,7 +1,7 @@
 """Older editions of build.toml, brought to edition 5 in memory: the paths of their keys stay what the author wrote.
 
-Only edition 5 has the key ``edition``. Edition 4 differs in keys that it lacks; edition 3 also lets version, licence and
-the table ``torch-noarch`` be left out.
+Only edition 5 has the key ``edition``. Edition 4 differs in keys that it lacks; edition 3 also lets version, licence
+and the table ``torch-noarch`` be left out.
 """
 
 from __future__ import annotations
@@ -98,15 +98,13 @@ def _newer_keys(build: Mapping[str, object], general: Mapping[str, object], edit
 
 
 def _upgraded(build: Mapping[str, object], general: Mapping[str, object], edition: int) -> Upgraded:
-    tables = {**build, "general": {"version": _FIRST_VERSION, "license": UNKNOWN_LICENSE, **general, "edition": EDITION}}
-    if edition == 4:
-        # Edition 4 knows no defaults for these two.
-        tables["general"] = {**general, "edition": EDITION}
-    elif not any(name in build for name in FRAMEWORKS):
+    defaults = {"version": _FIRST_VERSION, "license": UNKNOWN_LICENSE} if edition == 3 else {}
+    tables = {**build, "general": {**defaults, **general, "edition": EDITION}}
+    if not any(name in build for name in FRAMEWORKS):
         tables["torch-noarch"] = {}
-    changes = " and ".join([*(_changes(build, general) if edition == 3 else ()), f"add edition = {EDITION} to [general]"])
-    text = f"{BUILD} is edition {edition} and was read as edition {EDITION}; to bring it up to date, {changes}"
-    return Upgraded(tables=tables, notes=(text,))
+    changes = [*(_changes(build, general) if edition == 3 else ()), f"add edition = {EDITION} to [general]"]
+    text = f"{BUILD} is edition {edition} and was read as edition {EDITION}; to bring it up to date, "
+    return Upgraded(tables=tables, notes=(text + " and ".join(changes),))
 
 
 def _changes(build: Mapping[str, object], general: Mapping[str, object]) -> Iterator[str]:

@@ -55,8 +55,13 @@ CUDA = re.compile(
     r"|--?compress-mode[= ](default|size|speed|balance|none)|--?no-compress"
 )
 FATBINARY = re.compile(r"--?(compress-all|no-compress)")
-_PASSED_ON = {"-Xcompiler": CXX, "--compiler-options": CXX, "-Xptxas": PTXAS, "--ptxas-options": PTXAS, "-Xfatbin": FATBINARY}
-_TAKES_NEXT = (*_PASSED_ON, "-std", "--std", "--threads", "-t", "--default-stream", "--split-compile", "--compress-mode", "-compress-mode")
+_PASSED_ON = {
+    "-Xcompiler": CXX, "--compiler-options": CXX, "-Xptxas": PTXAS, "--ptxas-options": PTXAS, "-Xfatbin": FATBINARY,
+}  # fmt: skip
+_TAKES_NEXT = (
+    *_PASSED_ON, "-std", "--std", "--threads", "-t", "--default-stream", "--split-compile", "--compress-mode",
+    "-compress-mode",
+)  # fmt: skip
 
 # Reason → beginnings of flags. The longest beginning that fits explains best: -fprofile-use loads, -fprofile writes.
 _REASONS = {

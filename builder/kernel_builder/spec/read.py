@@ -1,4 +1,4 @@
-"""Reads kernel folders: build.toml (editions 3, 4 and 5) and kernel-builder.toml → Kernel, or one error with every fault."""
+"""Reads kernel folders: build.toml of editions 3 to 5, kernel-builder.toml → Kernel, or one error with every fault."""
 
 from __future__ import annotations
 
@@ -76,4 +76,3 @@ def _folder(name: str, kernels_dir: Path, known: list[str]) -> Path:
     if (Path(name) / BUILD).is_file():
         return Path(name)
     raise UsageError(f"There is no kernel {name!r}.", where=str(kernels_dir), hint=nearest(name, known))
-

@@ -35,7 +35,7 @@ def fatbin(entry: str, *archs: str, shared: int = 0) -> bytes:
 def classic(
     folder: Path, fatbins: dict[str, bytes], planned: tuple[str, ...], *, needed: tuple[str, ...] = ()
 ) -> tuple[Artefact, Toolchain]:
-    """A library of one component ``ops``, linked from an object for each source, whose fat binaries nvcc left unnamed."""
+    """A library of one component ``ops``, an object for each source, whose fat binaries nvcc left unnamed."""
     objects = {}
     for source, data in fatbins.items():
         objects[source] = folder / f"{source.replace('/', '-')}.o"

@@ -69,7 +69,10 @@ def test_edition_3_without_a_framework_compiles_nothing(kernel_folder):
 @pytest.mark.parametrize(
     ("build", "where"),
     [
-        (EDITION_4.replace('backends', 'kernel-depends = [{repo-id = "a/b", version = 1}]\nbackends', 1), "general.kernel-depends"),
+        (
+            EDITION_4.replace("backends", 'kernel-depends = [{repo-id = "a/b", version = 1}]\nbackends', 1),
+            "general.kernel-depends",
+        ),
         (EDITION_4.replace("[torch]", "[general.tpu]\n[torch]", 1), "general.tpu"),
         (EDITION_4.replace("[torch]", "[general.xpu]\nkernel-depends = []\n[torch]", 1), "general.xpu.kernel-depends"),
         (EDITION_4.replace('stable-abi = "2.10"', 'stable-abi = {cuda = "2.10"}'), "torch.stable-abi"),

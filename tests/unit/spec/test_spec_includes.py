@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kernel_builder.errors import SpecError
 from kernel_builder.spec.includes import Known, directives, reachable
-
 
 
 @pytest.fixture
