@@ -2,8 +2,9 @@
 
     PYTHONPATH=builder python ci/gpu/community.py DIST
 
-DIST holds what ``ci/community.py`` made of relu, activation and rotary. Prints a line per kernel; fails when one is
-missing or wrong.
+DIST holds what ``ci/community.py --out DIST`` made of relu, activation and rotary, and what ``kernel-builder build
+tests/integration/kernels/classic-rmsnorm --out DIST`` made. Prints a line per kernel; fails when one is missing or
+wrong.
 """
 
 from __future__ import annotations
@@ -24,8 +25,14 @@ def relu(kernel) -> float:
 def activation(kernel) -> float:
     x = torch.randn(333, 2 * 512, device="cuda", dtype=torch.bfloat16)
     gate, up = x.chunk(2, dim=-1)
-    out = torch.empty_like(gate)
-    return _error(kernel.silu_and_mul(out, x), torch.nn.functional.silu(gate.float()) * up.float())
+    functions = torch.nn.functional
+    cases = {
+        kernel.silu_and_mul: functions.silu(gate.float()) * up.float(),
+        kernel.mul_and_silu: gate.float() * functions.silu(up.float()),
+        kernel.gelu_and_mul: functions.gelu(gate.float()) * up.float(),
+        kernel.gelu_tanh_and_mul: functions.gelu(gate.float(), approximate="tanh") * up.float(),
+    }
+    return max(_error(op(torch.empty_like(gate), x), want) for op, want in cases.items())
 
 
 def rotary(kernel) -> float:
@@ -37,13 +44,23 @@ def rotary(kernel) -> float:
     return max(_error(out1, want1), _error(out2, want2))
 
 
+def classic_rmsnorm(kernel) -> float:
+    x = torch.randn(300, 4100, device="cuda", dtype=torch.bfloat16)
+    weight = torch.randn(4100, device="cuda", dtype=torch.bfloat16)
+    want = torch.nn.functional.rms_norm(x.float(), (4100,), weight.float(), 1e-6)
+    return _error(kernel.rms_norm(x, weight, 1e-6), want)
+
+
+KERNELS = {"relu": relu, "activation": activation, "rotary": rotary, "classic-rmsnorm": classic_rmsnorm}
+
+
 def _error(got: torch.Tensor, want: torch.Tensor) -> float:
     return ((got.float() - want.float()).norm() / want.float().norm()).item()
 
 
 def main() -> int:
     failed = 0
-    for name, test in {"relu": relu, "activation": activation, "rotary": rotary}.items():
+    for name, test in KERNELS.items():
         try:
             kernel = get_local_kernel(Path(sys.argv[1]) / name, backend="cuda")
             error = test(kernel)
