@@ -11,10 +11,13 @@ from kernel_builder.cli.options import epilog, kernels, quiet_and_json, read_out
 from kernel_builder.console.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from kernel_builder.check.model import Finding
     from kernel_builder.console.output import Output
+    from kernel_builder.package.model import PackagedVariant
     from kernel_builder.publish.model import Outcome
+    from kernel_builder.publish.release import Release
     from kernel_builder.settings import Settings
     from kernel_builder.spec.model import Kernel
 
@@ -45,15 +48,20 @@ def publish(**options: Any) -> None:
 
     A branch moves in one step or not at all. Hubs are folders so far; other targets are not there yet.
     """
+    from kernel_builder.publish.release import publish as publish_release
     from kernel_builder.spec.read import find_kernels
 
     settings, output = read_output(options)
-    hub = _hub(options.pop("target"))
+    hub, branch, dry_run = _hub(options.pop("target")), options.pop("branch"), options.pop("dry_run")
     found = find_kernels(options.pop("kernels"), options.pop("kernels_dir"))
-    outcomes = [
-        _publish(kernel, hub, settings, output, **options)
-        for kernel in _of_branch(found, options.pop("branch"), output)
-    ]
+    releases = _releases(_of_branch(found, branch, output), branch, settings, **options)
+    for release in releases:
+        output.note(f"{release.root.name} → {release.repo_id}@{release.branch} in {hub}")
+    if len(releases) > 1 and not dry_run:
+        # A refusal of the last must come before the first has moved.
+        for release in releases:
+            publish_release(release, hub, dry_run=True)
+    outcomes = [publish_release(release, hub, dry_run=dry_run) for release in releases]
     output.result(
         data={"hub": str(hub), "published": [outcome.to_json() for outcome in outcomes]},
         ids=[f"{outcome.repo}@{outcome.branch} {outcome.commit}" for outcome in outcomes],
@@ -68,6 +76,8 @@ def _hub(target: str) -> Path:
         raise UsageError(
             f"{target} cannot be published to: hubs are folders so far.", where="--to", hint="name a folder"
         )
+    if Path(target).exists() and not Path(target).is_dir():
+        raise UsageError(f"{target} is no folder.", where="--to", hint="name a folder hub, new or not")
     return Path(target).absolute()
 
 
@@ -89,27 +99,42 @@ def _of_branch(found: Sequence[Kernel], branch: str | None, output: Output) -> l
     return chosen
 
 
-def _publish(kernel: Kernel, hub: Path, settings: Settings, output: Output, **options: Any) -> Outcome:
-    from kernel_builder.check.check import check_variant
+def _releases(kernels: Sequence[Kernel], branch: str | None, settings: Settings, **options: Any) -> list[Release]:
     from kernel_builder.publish.gates import FLAGS
-    from kernel_builder.publish.release import Release, publish
+    from kernel_builder.publish.release import Release
     from kernel_builder.publish.stage import target_of
+
+    check = _checker(settings)
+    targets = [target_of(kernel) for kernel in kernels]
+    return [
+        Release(
+            root=options["out"] / kernel.name,
+            repo_id=repo_id,
+            branch=branch or own,
+            version=kernel.version,
+            add_missing=options["add_missing"],
+            allowed=frozenset(flag for flag in FLAGS if options[f"allow_{flag.replace('-', '_')}"]),
+            check=check,
+        )
+        for kernel, (repo_id, own) in zip(kernels, targets, strict=True)
+    ]
+
+
+def _checker(settings: Settings) -> Callable[[PackagedVariant], Sequence[Finding]]:
+    """Checks a variant once, however often its release is planned."""
+    from kernel_builder.check.check import check_variant
     from kernel_builder.toolchain.lock import read_lock
     from kernel_builder.toolchain.symbols.tables import stored
 
-    repo_id, branch = target_of(kernel)
-    output.note(f"{kernel.name} → {repo_id}@{branch} in {hub}")
     symbols = stored(read_lock(), settings.store)
-    release = Release(
-        root=options["out"] / kernel.name,
-        repo_id=repo_id,
-        branch=branch,
-        version=kernel.version,
-        add_missing=options["add_missing"],
-        allowed=frozenset(flag for flag in FLAGS if options[f"allow_{flag.replace('-', '_')}"]),
-        check=lambda variant: check_variant(variant.path, imports=False, symbols=symbols),
-    )
-    return publish(release, hub, dry_run=options["dry_run"])
+    known: dict[str, Sequence[Finding]] = {}
+
+    def check(variant: PackagedVariant) -> Sequence[Finding]:
+        if variant.digest not in known:
+            known[variant.digest] = check_variant(variant.path, imports=False, symbols=symbols)
+        return known[variant.digest]
+
+    return check
 
 
 def _lines(outcome: Outcome) -> list[str]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernel_builder.errors import DigestError
 from kernel_builder.package.read import SOURCE_ARCHIVE
 from kernel_builder.publish.api import PublicApi, public_api
-from kernel_builder.publish.gates import toolkit_of
+from kernel_builder.publish.archive import unpacked
 from kernel_builder.publish.manifest import MANIFEST
+from kernel_builder.test.receipts import level_in
 from kernel_loader.format.digest import METADATA, variant_digest
 from kernel_loader.format.hubstore import variants_of
 from kernel_loader.format.metadata import Metadata, MetadataError, parse_metadata
-from kernel_loader.format.paths import check_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from kernel_builder.publish.folder import Head, Repository
     from kernel_loader.format.hubstore import TreeEntry
@@ -58,65 +56,55 @@ class Branch:
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """Its manifest, empty when it has none."""
-        return json.loads(self._read(MANIFEST)) if MANIFEST in self.tree else {}
+        """Its manifest; empty when it has none, or one that cannot be read: then its files alone speak."""
+        try:
+            said = json.loads(self._read(MANIFEST)) if MANIFEST in self.tree else {}
+        except (ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+    @property
+    def released(self) -> bool:
+        """Whether callers rely on it: all branches with variants but those that say that they were only staged."""
+        return bool(self.variants) and self.manifest.get("released") is not False
 
     @property
     def current(self) -> str:
         """Source digest of the release itself, ``""`` when unknown."""
         return str(self.manifest.get("current", ""))
 
-    @property
-    def groups(self) -> frozenset[str]:
-        """Source digests of its variants."""
-        return frozenset(source_digest_of(self.metadata(variant)) for variant in self.variants)
+    def recorded_api(self) -> PublicApi | None:
+        """What callers rely on, read from its manifest, or else its files; None without sources to read ops from."""
+        known = PublicApi.from_json(self.manifest.get("api"))
+        if known is not None or SOURCE_ARCHIVE not in self.tree or not self.variants:
+            return known
+        return public_api(self._python(self.variants[0]), unpacked(self._read(SOURCE_ARCHIVE)))
 
-    def api(self) -> PublicApi | None:
-        """What callers rely on: as the manifest says, else as its files say; None when it has no variant."""
-        recorded = self.manifest.get("api")
-        if isinstance(recorded, dict):
-            return PublicApi(python=dict(recorded["python"]), ops=tuple(recorded["ops"]))
-        if not self.variants:
-            return None
-        folder = f"build/{self.variants[0]}/"
-        python = {
-            p.removeprefix(folder): self._read(p) for p in self.tree if p.startswith(folder) and p.endswith(".py")
-        }
-        return public_api(python, unpacked(self._read(SOURCE_ARCHIVE)) if SOURCE_ARCHIVE in self.tree else {})
+    def shown_api(self, backend: str) -> PublicApi:
+        """What a variant shows without sources, of this backend if there is one."""
+        same = (name for name in self.variants if self.metadata(name).backend == backend)
+        return public_api(self.files(next(same, self.variants[0])), {})
 
-    def proven(self) -> dict[str, str]:
-        """Compiler of device code → ``A`` where a variant with such code passed its tests on a device."""
-        found = {}
+    def files(self, variant: str) -> dict[str, bytes]:
+        """Path inside a variant → content."""
+        folder = f"build/{variant}/"
+        return {path.removeprefix(folder): self._read(path) for path in self.tree if path.startswith(folder)}
+
+    def receipts(self) -> Iterator[tuple[Metadata, str]]:
+        """Variants with a receipt, and what it proves."""
         for variant in self.variants:
             receipt = f"receipts/{variant_digest(self._read(f'build/{variant}/{METADATA}'))}.json"
             if receipt in self.tree:
-                said = json.loads(self._read(receipt))
-                if said.get("level") == "A" and said.get("result") == "passed":
-                    found[toolkit_of(self.metadata(variant))] = "A"
-        return found
+                yield self.metadata(variant), level_in(self._read(receipt))
+
+    def level_at(self, receipt: str) -> str:
+        """What the receipt at a path of the tree proves, ``none`` when there is none."""
+        return level_in(self._read(receipt)) if receipt in self.tree else "none"
+
+    def _python(self, variant: str) -> dict[str, bytes]:
+        folder = f"build/{variant}/"
+        paths = [path for path in self.tree if path.startswith(folder) and path.endswith(".py")]
+        return {path.removeprefix(folder): self._read(path) for path in paths}
 
     def _read(self, path: str) -> bytes:
         return self.repository.read(self.tree[path])
-
-
-def source_digest_of(metadata: Metadata) -> str:
-    """Digest over the sources that a variant was built from, ``""`` when it does not say."""
-    return str(metadata.builder.get("source-digest", ""))
-
-
-def unpacked(archive: bytes) -> dict[str, bytes]:
-    """Files of a source archive by name.
-
-    Raises:
-        DigestError: It is damaged, or names a file outside of it.
-    """
-    files = {}
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            for entry in tar:
-                content = tar.extractfile(entry) if entry.isfile() else None
-                if content is not None:
-                    files[check_path(entry.name)] = content.read()
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise DigestError(f"A source archive cannot be read: {error}.", where=SOURCE_ARCHIVE) from error
-    return files

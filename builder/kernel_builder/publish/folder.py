@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernel_builder.errors import DigestError
-from kernel_builder.files import sync, unfinished, write_whole
+from kernel_builder.files import sha256_of, sync, unfinished, write_whole
 from kernel_loader.format.hubstore import (
     Commit,
     TreeEntry,
@@ -83,11 +83,11 @@ class Repository:
         return data
 
     def add(self, files: Mapping[str, bytes]) -> dict[str, TreeEntry]:
-        """Store contents and return their entries. Nothing refers to them until a branch moves."""
+        """Store contents, also over damaged ones, and return their entries. Nothing refers to them yet."""
         entries = {name: entry_of(data) for name, data in files.items()}
         for name, data in files.items():
             path = self.root / blob_path(entries[name].sha256)
-            if not path.is_file() or path.stat().st_size != len(data):
+            if not path.is_file() or sha256_of(path) != path.name:
                 write_whole(path, data, durable=True)
         return entries
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kernel_builder.errors import DigestError, PublishError, SpecError
 from kernel_builder.package.provenance import builder_version
 from kernel_builder.package.read import SOURCE_ARCHIVE
-from kernel_builder.publish.folder import Repository, changed
+from kernel_builder.publish.branch import Branch
+from kernel_builder.publish.folder import Repository, changed, entry_of
 from kernel_builder.publish.manifest import MANIFEST, manifest
 from kernel_builder.publish.model import Outcome
 from kernel_builder.publish.operations import next_tree
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from kernel_builder.package.model import Distribution, PackagedVariant
     from kernel_builder.spec.model import Kernel
-    from kernel_loader.format.hubstore import TreeEntry
 
 _ATTEMPTS = 20
 
@@ -32,7 +32,7 @@ def stage(distribution: Distribution, hub: Path) -> Outcome:
 
     Raises:
         SpecError: build.toml names no usable repository.
-        PublishError: There is nothing to stage, or other writers won every attempt.
+        PublishError: There is nothing to stage, the branch is a release, or other writers won every attempt.
         DigestError: The hub, or the dist tree, is damaged.
     """
     kernel = distribution.kernel
@@ -48,7 +48,7 @@ def stage(distribution: Distribution, hub: Path) -> Outcome:
     staged[SOURCE_ARCHIVE] = (distribution.root / SOURCE_ARCHIVE).read_bytes()
     message = f"Stage {kernel.name} {branch}: {len(distribution.variants)} variants"
     moved, commit, (added, removed, kept) = _advance(
-        repository, branch, repository.add(staged), message, current=distribution.source_digest
+        repository, branch, staged, message, current=distribution.source_digest
     )
     _stage_card(repository, distribution)
     return Outcome(
@@ -109,12 +109,22 @@ def _untested(distribution: Distribution) -> tuple[str, ...]:
 
 
 def _advance(
-    repository: Repository, branch: str, staged: Mapping[str, TreeEntry], message: str, *, current: str | None
+    repository: Repository, branch: str, files: Mapping[str, bytes], message: str, *, current: str | None
 ) -> tuple[bool, str, tuple[int, int, int]]:
     """Move a branch; returns whether it moved, its head, and the numbers of added, removed and kept files."""
+    staged = {path: entry_of(data) for path, data in files.items()}
     for _ in range(_ATTEMPTS):
         head = repository.head(branch)
         tree = next_tree(head.commit.tree, staged)
+        if current is not None and Branch(repository, head).released:
+            if tree.items() <= head.commit.tree.items():
+                return False, str(head.commit_id), changed(head.commit.tree, head.commit.tree)
+            raise PublishError(
+                "The branch is a release, which staging must not change.",
+                where=f"{repository.root}@{branch}",
+                hint="stage into another folder, or kernel-builder publish",
+            )
+        repository.add(files)
         if current is not None:
             tree |= repository.add({MANIFEST: manifest(tree, repository.read, current=current)})
         counts = changed(head.commit.tree, tree)
@@ -136,5 +146,6 @@ def _stage_card(repository: Repository, distribution: Distribution) -> None:
     """README.md on ``main`` is the card of the highest version."""
     card = distribution.root / "README.md"
     if card.is_file() and distribution.kernel.version >= max(repository.versions(), default=0):
-        entries = repository.add({"README.md": card.read_bytes()})
-        _advance(repository, "main", entries, f"Card of {distribution.kernel.name}", current=None)
+        _advance(
+            repository, "main", {"README.md": card.read_bytes()}, f"Card of {distribution.kernel.name}", current=None
+        )
