@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel_builder.check.check import check_artefact, check_variant
+from kernel_builder.check.elf import read_elf
 from kernel_builder.check.resources import resources
 from kernel_builder.compile.build import build
 from kernel_builder.package.package import package
@@ -21,6 +22,7 @@ from kernel_builder.settings import Settings
 from kernel_builder.spec.read import read_kernel
 from kernel_builder.toolchain.provision import provision
 from kernel_loader.format.archs import Arch
+from kernel_loader.format.versions import MajorMinor
 
 if TYPE_CHECKING:
     from kernel_builder.compile.model import Artefact, BuildResult
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.toolchain
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "tests/integration/kernels/classic-rmsnorm"
-NEWEST = "torch-stable-abi210-cu130-x86_64-linux"
+OLDEST, NEWEST = "torch-stable-abi210-cu126-x86_64-linux", "torch-stable-abi210-cu130-x86_64-linux"
 
 
 class Built:
@@ -68,6 +70,24 @@ def test_the_library_passes_every_check(built: Built) -> None:
     assert [str(f) for f in check_artefact(built.artefact, built.toolchain) if f.severity != "note"] == []
 
 
+def test_nothing_is_bundled_and_nothing_leaks(built: Built) -> None:
+    elf = read_elf(built.artefact.library)
+
+    assert {name for name in elf.needed if not name.startswith(("libc.so", "libstdc++", "libgcc_s", "libm.so"))} == {
+        "libtorch.so", "libtorch_cpu.so", "libtorch_cuda.so", "libc10.so", "libc10_cuda.so", "libcudart.so.13",
+    }  # fmt: skip
+    assert (elf.rpath, elf.runpath, elf.unique) == ((), (), ())
+    assert elf.exports == (f"PyInit_{built.artefact.plan.op_id}",)
+
+
+def test_operators_are_registered_under_the_librarys_own_name(built: Built) -> None:
+    content = built.artefact.library.read_bytes()
+
+    # torch up to 2.10 registers definitions under the text of its argument: without a macro around it, under this one.
+    assert b"TORCH_EXTENSION_NAME" not in content
+    assert built.artefact.plan.op_id.encode() in content
+
+
 def test_the_binary_has_code_for_exactly_the_planned_gpus(built: Built) -> None:
     archs = built.artefact.plan.archs["kernel.launch"]
     assert [str(arch) for arch in archs] == ["8.0", "9.0a", "12.0", "12.0+PTX"]
@@ -98,6 +118,16 @@ def test_two_builds_in_folders_of_different_depth_are_the_same_bytes(built: Buil
 
     assert other.result.reused == 0
     assert other.artefact.library.read_bytes() == built.artefact.library.read_bytes()
+
+
+def test_the_older_nvcc_makes_a_variant_for_cuda_12_that_is_the_same_anywhere_too(tmp_path: Path) -> None:
+    first, second = (Built(tmp_path / place, OLDEST, "8.0 9.0a") for place in ("here", "far/below"))
+
+    assert [str(f) for f in check_artefact(first.artefact, first.toolchain) if f.severity != "note"] == []
+    assert first.toolchain.nvccs[MajorMinor(12, 4)].release == "12.4.131"
+    assert "libcudart.so.12" in read_elf(first.artefact.library).needed
+    assert second.result.reused == 0
+    assert second.artefact.library.read_bytes() == first.artefact.library.read_bytes()
 
 
 def test_no_path_of_this_machine_is_in_the_library(built: Built) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel_builder.check.openmp import torch_openmp
 from kernel_builder.check.policy import read_policy, version_numbers
 from kernel_builder.check.symbols import is_system
 from kernel_loader.demangle import demangle
@@ -25,8 +26,9 @@ def check_floor(library: Library) -> Iterator[Finding]:
         return
     for wanted in library.elf.versioned:
         yield from _above(library, wanted)
+    openmp = torch_openmp() if "libtorch_cpu.so" in library.elf.needed else frozenset()
     for wanted in library.elf.unversioned:
-        if not wanted.weak and is_system(wanted.name):
+        if not wanted.weak and is_system(wanted.name) and wanted.name not in openmp:
             yield library.finding(
                 "unversioned-import",
                 f"{demangle(wanted.name)} is imported without a version, so no library of a {read_policy().name} "

@@ -6,7 +6,8 @@ from kernel_loader.demangle import demangle
 
 _RUNTIME = ("__cxa_", "__gxx_", "__gnu_cxx", "_Unwind_", "_Znw", "_Zna", "_Zdl", "_Zda")
 _PYTHON = ("Py", "_Py")
-_C_OF_TORCH = ("aoti_", "torch_", "THP", "c10_", "caffe2_")
+# libtorch_cpu exports the SLEEF that its vector headers call.
+_C_OF_TORCH = ("aoti_", "torch_", "THP", "c10_", "caffe2_", "Sleef_")
 
 
 def is_std(symbol: str) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # torch's own headers need both. Its bans of half-precision operators are not given: kernels lift them again.
 _LANGUAGE = ("--expt-relaxed-constexpr", "--expt-extended-lambda")
+_PEER_MACROS = ("-DENABLE_FP8",)  # what HF's builder defines for CUDA sources alone
 _LEVEL, _STANDARD = re.compile(r"-O[0-3]"), re.compile(r"(?:--?std[= ]?=?)?c\+\+(\d\d)")
 _COMPRESSION = re.compile(r"(?:--?compress-mode[= ])?(default|size|speed|balance|none)|.*(compress-all|no-compress)")
 _TORCH_MEMORY, _PLAIN_MEMORY = 2.5, 1.0  # GiB
@@ -100,7 +101,8 @@ def _unit(component: Component, source: str, variant: VariantPlan, toolchain: To
             "--objdir-as-tempdir", "-Xcudafe", f"--orig_src_path_name={kernel.name}/{source}",
             *(word for flag in host for word in ("-Xcompiler", flag)), *MACROS, backend_define(variant.backend),
             *(torch.macros if torch else ()), *include_flags(kernel, component.include), *peer.flags,
-            *(torch.include if torch else ()), *cuda.include, *flags, "-c", f"@kernel@/{source}", "-o", "@out@",
+            *(_PEER_MACROS if peer.flags else ()), *(torch.include if torch else ()), *cuda.include, *flags,
+            "-c", f"@kernel@/{source}", "-o", "@out@",
         ),
         places={
             "ccbin": compiler,

@@ -74,7 +74,8 @@ def candidates_of(
         variant, own = _variant(kernel, row, matrix, listed, nvccs)
         said[label(kernel, row)] = tuple(PlanNote(label=label(kernel, row), text=text) for text in own)
         variants += [] if variant is None else [variant]
-    return Candidates(kernel=kernel, variants=tuple(variants), notes=notes, said=said)
+    own_notes = tuple(PlanNote(label=kernel.name, text=text) for text in kernel.notes)
+    return Candidates(kernel=kernel, variants=tuple(variants), notes=(*own_notes, *notes), said=said)
 
 
 def nvcc_components(kernel: Kernel, backend: str) -> tuple[Component, ...]:

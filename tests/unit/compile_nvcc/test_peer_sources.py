@@ -33,7 +33,8 @@ def test_components_are_told_the_backend_but_not_the_name_unless_they_use_it(tmp
         0
     ]
 
-    assert "-DCUDA_KERNEL" in units["csrc/plain.cu"].argv
+    assert {"-DCUDA_KERNEL", "-DENABLE_FP8"} <= {*units["csrc/plain.cu"].argv}
+    assert "-DENABLE_FP8" not in units["csrc/host.cpp"].argv
     assert not words(units["csrc/plain.cu"], NAME)
     assert words(units["csrc/seeing.cu"], NAME)
 
@@ -56,7 +57,11 @@ def test_a_changed_header_of_ours_compiles_again(tmp_path):
 def test_kernels_without_the_header_get_none_of_it(tmp_path, source):
     unit = Classic(tmp_path, files=NO_BINDING).units()[0][source]
 
-    assert not [word for word in unit.argv if "_KERNEL" in word or "registration" in word or "EXTENSION_NAME" in word]
+    assert not [
+        word
+        for word in unit.argv
+        if "_KERNEL" in word or "FP8" in word or "registration" in word or "EXTENSION_NAME" in word
+    ]
 
 
 def test_a_binding_without_the_header_is_one_object_for_every_name(tmp_path):
